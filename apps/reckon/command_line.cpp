@@ -100,8 +100,8 @@ Take take_between(To* to, T least, T most, const char* what) {
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{} || stop != end || !(value >= least && value <= most)) {
-      fail(ErrorKind::usage,
-           fmt::format("{} {}: must be a {} from {} to {}", flag, text, what, least, most));
+      fail(ErrorKind::usage, fmt::format("{} {}: must be a {} from {} to {}", flag,
+                                         text.empty() ? "''" : text, what, least, most));
     }
     *to = value;
   };

@@ -93,7 +93,7 @@ int run_export(const ExportArguments& arguments) {
   if (!arguments.profile.empty() &&
       (arguments.format == "msccl" || arguments.format == "nccl-tuner")) {
     fail(ErrorKind::usage, fmt::format("--profile {}: --format {} has nothing of links and sums; "
-                                       "leave it out",
+                                       "leave out --profile",
                                        arguments.profile, arguments.format));
   }
   const Plan plan = read_plan(arguments.plan);

@@ -131,6 +131,20 @@ int run_import(const ImportArguments& arguments) {
 
 } // namespace
 
+std::string what_text_is(std::string_view text, const std::string& path) {
+  if (text.starts_with('<')) {
+    return fmt::format(
+        "this is XML; if hwloc, NCCL or RCCL wrote it, make a profile of it: `reckon "
+        "probe --topology {} -o profile.json`",
+        path);
+  }
+  const std::string program = program_of(text);
+  return program.empty() ? ""
+                         : fmt::format("this is output of {}; make a profile of it: `reckon import "
+                                       "{} -o profile.json`",
+                                       program, path);
+}
+
 void add_import_command(Arguments& program) {
   auto arguments = std::make_shared<ImportArguments>();
   Arguments& command = program.command(

@@ -5,6 +5,7 @@
 #include "core/interrupt.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "documents/document.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -68,6 +69,7 @@ int run(int argc, char** argv) {
   if (!command) { // help and version
     return k_exit_ok;
   }
+  explain_other_texts(what_text_is);
   set_level_from_environment();
   if (verbosity > 0) {
     set_log_level(verbosity == 1 ? LogLevel::info : LogLevel::debug);

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/split.hpp"
+#include "documents/profile.hpp"
 #include "planning/sweep.hpp"
 #include "strategies/strategy.hpp"
 
@@ -15,7 +16,7 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_most_ranks = 1'000'000; ///< keeps a slip from filling the memory
+constexpr std::uint64_t k_most_ranks = k_most_machines; ///< keeps a slip from filling the memory
 
 constexpr std::uint64_t k_most_ranks_a_machine = 1024;
 
@@ -121,7 +122,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       "model's name (--list)");
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
   const Argument workers = command.option(
-      "--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
+      "--workers", whole_number(&a.asked.workers, 1, k_most_ranks),
       "Ranks with a gradient; with GPUs or NUMA nodes as ranks, machines whose places all work. "
       "Default: all machines of the profile, or of a single one as many ranks as it has "
       "processors");

@@ -36,10 +36,16 @@ void draw(const ShowArguments& arguments, const Document& document) {
   }
   std::string what = arguments.what;
   if (what.empty() && is_profile) {
-    // A case that was asked for decides by its form.
+    // A case that was asked for decides by its form; else curves come before matrices.
     const auto& profile = std::get<Profile>(document);
-    const bool matrix = !arguments.options.test.empty() &&
-                        !groups_of(cells_of(profile, arguments.options.test)).matrices.empty();
+    const std::string& test = arguments.options.test;
+    const auto has = [&](std::vector<Cells> CaseGroups::*form) {
+      const std::vector<std::string> tests = test.empty() ? cases_of(profile) : std::vector{test};
+      return std::any_of(tests.begin(), tests.end(), [&](const std::string& one) {
+        return !(groups_of(cells_of(profile, one)).*form).empty();
+      });
+    };
+    const bool matrix = has(&CaseGroups::matrices) && (!test.empty() || !has(&CaseGroups::curves));
     what = matrix ? "matrix" : "curves";
   } else if (what.empty()) {
     what = "report";
@@ -104,10 +110,9 @@ void add_show_command(Arguments& program) {
   command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
       .type("FILE");
   command
-      .option(
-          "--what", &arguments->what,
-          "What to draw. Default: the curves of a profile, or what fits --case; the stages of a "
-          "report")
+      .option("--what", &arguments->what,
+              "What to draw. Default: the curves of a profile, or its first matrix if it has none, "
+              "or what fits --case; the stages of a report")
       .one_of({"curves", "matrix", "report"}, true);
   command.color(&arguments->color);
   command.action([arguments] { return run_show(*arguments); });

@@ -27,9 +27,24 @@ std::string shown_name(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
 
+WhatTextIs& other_texts() {
+  static WhatTextIs what_is;
+  return what_is;
+}
+
 /// The text is given back before the document is built: a plan of 10^6 parts has 30 MB of it.
 Json parse_file(const std::string& path) {
-  return parse_json(read_file(path), shown_name(path));
+  const std::string text = read_file(path), shown = shown_name(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    fail(ErrorKind::input, fmt::format("{}: {} is empty", shown, path == "-" ? "it" : "the file"));
+  }
+  if (const auto& what_is = other_texts();
+      what_is && text.find("\"schema\"") == std::string::npos) {
+    if (const std::string what = what_is(text, path); !what.empty()) {
+      fail(ErrorKind::input, fmt::format("{}: {}", shown, what));
+    }
+  }
+  return parse_json(text, shown);
 }
 
 /// Folders of shipped documents, the first one that has a name wins.
@@ -82,11 +97,13 @@ std::string locate(const std::string& path_or_name, const fs::path& below, std::
   }
   for (const fs::path& folder : data_folders()) {
     const fs::path candidate = folder / below / (path_or_name + ".json");
-    if (fs::is_regular_file(candidate)) {
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate, ignored)) {
       return candidate.string();
     }
   }
-  if (fs::exists(path_or_name)) {
+  std::error_code cannot_tell; // reading it says why
+  if (fs::exists(path_or_name, cannot_tell) || cannot_tell) {
     return path_or_name;
   }
   const std::vector<std::string> names = shipped(below);
@@ -103,6 +120,10 @@ bool is_workload_csv(const std::string& path) {
 }
 
 } // namespace
+
+void explain_other_texts(WhatTextIs what_is) {
+  other_texts() = std::move(what_is);
+}
 
 std::string kind_of(const Document& document) {
   return std::string(documents::k_kinds[document.index()]);

@@ -7,7 +7,9 @@
 #include "documents/roles.hpp"
 #include "documents/workload.hpp"
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,6 +25,13 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 
 /// The kind that a text's "schema" says, whatever else is in it; empty: it is no document.
 [[nodiscard]] std::string document_kind(const std::string& text);
+
+/// What a text that has no schema is instead, and what to do with it ("this is output of ...");
+/// empty: nothing that is known.
+using WhatTextIs = std::function<std::string(std::string_view text, const std::string& path)>;
+/// Lets all readers below say so. Once, before any of them runs: this module does not know other
+/// programs.
+void explain_other_texts(WhatTextIs what_is);
 
 /// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates
 /// strictly. Throws Error{input} with the file and the JSON pointer.

@@ -339,7 +339,7 @@ static void describe(Visitor& v, MachineGroup& m) {
   v.about("machine", "Equal machines. Ranks of a plan are placed on machines.");
   v("id", m.id, k_name, "Unique in the document.");
   v("name", m.name, k_any.maybe(), "Host name or model.");
-  v("count", m.count, k_positive_count.defaulted(), "How many there are.");
+  v("count", m.count, whole(1, k_most_machines).defaulted(), "How many there are.");
   v("cores", m.cores, k_positive_count.maybe(),
     "Physical cores that one process may use; absent: unknown.");
   v("memory_bytes", m.memory_bytes, k_count.maybe(),

@@ -95,6 +95,9 @@ struct Fit {
   bool operator==(const Fit&) const = default;
 };
 
+/// Of one group, and ranks of a group of roles: as many as a job may have. Memory follows from it.
+inline constexpr std::int64_t k_most_machines = 1'000'000;
+
 /// Equal machines. Ranks of a plan are placed on machines.
 struct MachineGroup {
   std::string id; ///< "m0", "gpu-node"; also the id of a topology object of kind machine when there

@@ -33,7 +33,7 @@ static void describe(Visitor& v, RoleGroup& g) {
           R"({"anyOf": [{"properties": {"worker": {"const": true}}, "required": ["worker"]},
                         {"properties": {"server": {"const": true}}, "required": ["server"]}]})");
   v("machine", g.machine, k_name, "Id of an entry of the profile's machines.");
-  v("count", g.count, k_positive_count.defaulted(), "How many ranks.");
+  v("count", g.count, whole(1, k_most_machines).defaulted(), "How many ranks.");
   v("worker", g.worker, k_any.defaulted(), "Has gradients and wants their sum.");
   v("server", g.server, k_any.defaulted(),
     "May sum parts of other ranks' gradients (summation service).");

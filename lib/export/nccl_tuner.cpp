@@ -17,15 +17,20 @@ std::string other_choice(const Plan& plan) {
   if (ring == plan.candidates.end()) {
     return "NCCL's rings are not among what the plan compared";
   }
+  const std::string its = fmt::format("{:.4g} ms", ring->prediction->mid_seconds * 1e3),
+                    chosen = fmt::format("{:.4g} ms", plan.prediction.mid_seconds * 1e3);
+  const std::string times =
+      its == chosen ? "as long, " + its : fmt::format("{} instead of {}", its, chosen);
   if (plan.options.contains("inside")) {
-    return fmt::format("its ring is predicted to take {:.4g} ms instead of {:.4g} ms, but plan "
-                       "--inside makes no plan of one scheme, and this format holds no other; "
-                       "--format goal and --format trace write the plan as it is",
-                       ring->prediction->mid_seconds * 1e3, plan.prediction.mid_seconds * 1e3);
+    return fmt::format("its ring is predicted to take {}, but plan --inside makes no plan of one "
+                       "scheme, and this format holds no other; --format goal and --format trace "
+                       "write the plan as it is",
+                       times);
   }
-  return fmt::format("the ring, which it has, is predicted to take {:.4g} ms instead of {:.4g} ms: "
-                     "plan with --strategy ring to export that",
-                     ring->prediction->mid_seconds * 1e3, plan.prediction.mid_seconds * 1e3);
+  return fmt::format(
+      "the ring, which it has, is predicted to take {}: plan with --strategy ring to "
+      "export that",
+      times);
 }
 
 /// Transports that reach no further than one machine's memory.
@@ -50,13 +55,15 @@ std::string nccl_tuner_csv(const Plan& plan) {
   });
   const std::int64_t nodes = gpus || within_a_machine(plan.transport) ? 1 : workers;
   const std::int64_t ranks = gpus ? workers : -1;
-  return fmt::format("# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,"
-                     "numPipeOps,regBuff\n"
-                     "# {} on {}: predicted {:.4g} ms for {} bytes; -1 matches any, and leaves the "
-                     "channels to NCCL\n"
-                     "allreduce,{},{},ring,simple,-1,{},{},-1,-1\n",
-                     plan.workload.name, plan.profile.name, plan.prediction.mid_seconds * 1e3,
-                     plan.gradient_bytes, plan.part_bytes, plan.gradient_bytes, nodes, ranks);
+  return fmt::format(
+      "# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,"
+      "numPipeOps,regBuff\n"
+      "# {} on {}: predicted {:.4g} ms for {} bytes\n"
+      "# 0 channels: as many as NCCL chooses. -1 elsewhere: any. What no row matches "
+      "runs on one channel, by the plugin's default\n"
+      "allreduce,{},{},ring,simple,0,{},{},-1,-1\n",
+      plan.workload.name, plan.profile.name, plan.prediction.mid_seconds * 1e3, plan.gradient_bytes,
+      plan.part_bytes, plan.gradient_bytes, nodes, ranks);
 }
 
 } // namespace reckon

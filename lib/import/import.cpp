@@ -317,6 +317,16 @@ std::string recognise_format(std::string_view text, const std::string& file) {
                         all_titles()));
 }
 
+std::string program_of(std::string_view text) {
+  try {
+    const std::string name = recognise_format(text, "");
+    const auto known = std::ranges::find(k_formats, name, &Known::name);
+    return known == k_formats.end() ? "" : std::string(known->title);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
                                   const ImportOptions& options) {
   check_machine_ids(options);

@@ -38,6 +38,9 @@ struct ToolOutput {
 /// two.
 [[nodiscard]] std::string recognise_format(std::string_view text, const std::string& file);
 
+/// The program that printed the text ("nccl-tests"); empty where recognise_format() would throw.
+[[nodiscard]] std::string program_of(std::string_view text);
+
 /// By file a profile of what another program measured: cells of status `published`, each with the
 /// value as its one sample (or more, where the file has the same measurement more than once), in
 /// bytes per second with each byte counted once, and in seconds. `from` is where bytes come from,

@@ -98,10 +98,10 @@ private:
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
-      const std::vector<std::string>& unknown = known->second.network.unknown;
-      m_out.unknown.insert(m_out.unknown.end(), unknown.begin(), unknown.end());
-      const std::vector<std::string>& pairs = known->second.network.pair_sources;
-      m_out.pair_sources.insert(m_out.pair_sources.end(), pairs.begin(), pairs.end());
+      const Network& inner = known->second.network;
+      for (const auto names : {&Network::unknown, &Network::at_least, &Network::pair_sources}) {
+        (m_out.*names).insert((m_out.*names).end(), (inner.*names).begin(), (inner.*names).end());
+      }
     }
     const OpenedMachine& opened = known->second;
     // One write between two machines, which is what was measured, passes one port.

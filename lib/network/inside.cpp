@@ -30,6 +30,9 @@ constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_de
                                   k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
                                   k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
+/// From one GPU to another, of p2pBandwidthLatencyTest: a short write of a copy engine.
+constexpr const char* k_short_write = "device_to_device_write_latency_ce";
+
 Rate fastest(const std::vector<const Cell*>& cells) {
   Rate best;
   for (const Cell* const cell : cells) {
@@ -266,12 +269,59 @@ private:
     } else if (const double described = described_bytes_per_second(m_topology, end);
                described > 0) {
       out = station(short_text(end), {described, described, described}, "described");
+    } else if (const Rate seen = fastest_copy_over(end); seen.mid > 0) {
+      out = station(short_text(end), seen, "fastest copy");
+      m_model.at_least.push_back(short_text(end));
     } else {
       m_model.unknown.push_back(short_text(end));
     }
     m_links.emplace(end, out);
     m_model.links.push_back({node(end.from), node(end.to), out});
     return out;
+  }
+
+  /// Of a GPU's own link: the fastest copy that was measured over it, which is what it is known to
+  /// carry; 0 for other links, and where there was none. Pairs are measured one at a time.
+  [[nodiscard]] Rate fastest_copy_over(const LinkEnd& end) {
+    const auto is = [&](const std::string& id, ObjectKind kind) {
+      const TopologyObject* const object = m_topology.find(id);
+      return object != nullptr && object->kind == kind;
+    };
+    Rate best;
+    if (m_options.only_known_rates ||
+        (!is(end.from, ObjectKind::gpu) && !is(end.to, ObjectKind::gpu))) {
+      return best;
+    }
+    for (const auto& [pair, rate] : measured_copies()) {
+      const std::vector<LinkEnd> passed =
+          rate.mid > best.mid ? path_between(m_topology, pair.first, pair.second).links
+                              : std::vector<LinkEnd>();
+      if (std::find(passed.begin(), passed.end(), end) != passed.end()) {
+        best = rate;
+      }
+    }
+    return best;
+  }
+
+  /// From one object of the machine to another: the fastest of all that was measured, whatever
+  /// copied, by itself or beside others.
+  const std::map<std::pair<std::string, std::string>, Rate>& measured_copies() {
+    if (!m_copies) {
+      m_copies.emplace();
+      const auto is_here = [&](const std::string& id) {
+        const TopologyObject* const object = m_topology.find(id);
+        return object != nullptr && (id == m_machine || m_topology.is_in(*object, m_machine));
+      };
+      for (const Cell& cell : m_profile.cells) {
+        const CellKey& key = cell.key;
+        if (cell.has_value() && cell.unit == k_bytes_per_second && key.direction != k_two_way &&
+            key.from != key.to && is_here(key.from) && is_here(key.to)) {
+          Rate& known = (*m_copies)[{key.from, key.to}];
+          known = cell.p50 > known.mid ? measured_rate(cell) : known;
+        }
+      }
+    }
+    return *m_copies;
   }
 
   [[nodiscard]] std::string short_name(const std::string& id) const {
@@ -386,6 +436,17 @@ private:
     return impossible ? std::nullopt : std::optional(Rate{});
   }
 
+  /// Seconds of the shortest write that was measured of a pair's copies; absent without one.
+  [[nodiscard]] std::optional<double> short_write(const std::string& from,
+                                                  const std::string& to) const {
+    std::optional<double> least;
+    for (const Cell* const cell :
+         m_profile.select({.test = k_short_write, .from = from, .to = to})) {
+      least = std::min(least.value_or(cell->p50), cell->p50);
+    }
+    return least;
+  }
+
   void copies() {
     const std::size_t n = m_model.places.size();
     m_model.ways.assign(n, std::vector<std::optional<Uses>>(n));
@@ -403,6 +464,7 @@ private:
         } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
           pair.rate = *copied;
           pair.source = "measured pair";
+          pair.latency_s = short_write(from, to);
         } else {
           continue;
         }
@@ -814,6 +876,7 @@ private:
   std::vector<std::string> m_nics;
   std::map<std::string, std::size_t> m_nodes;
   std::map<LinkEnd, std::optional<std::size_t>> m_links;
+  std::optional<std::map<std::pair<std::string, std::string>, Rate>> m_copies; ///< once asked for
   std::map<std::pair<std::string, std::string>, std::size_t> m_memory; ///< resources by case and id
   std::map<std::string, Memory> m_memories;                            ///< by NUMA node
 };

@@ -42,6 +42,9 @@ struct InsideOptions {
   /// What bytes move by: cells of pairs of places are of it. Empty: "cuda" where a worker is a GPU,
   /// else "host".
   std::string transport{};
+  /// Whether what no rate is known of is unlimited even where copies over it were measured: for a
+  /// bound that no execution may break.
+  bool only_known_rates = false;
 };
 
 /// Something that carries only so many bytes in a second.
@@ -125,6 +128,8 @@ struct Network {
   double network = 0;                 ///< InsideOptions::network
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
+  /// Links of GPUs whose capacity is not known: counted as what the fastest copy over them moved.
+  std::vector<std::string> at_least;
   /// [from][to], places: seconds of an empty write; 0 where the profile does not say. Empty: it
   /// says nothing of any.
   std::vector<std::vector<double>> latency_s;

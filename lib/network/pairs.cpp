@@ -45,12 +45,21 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
   return nullptr;
 }
 
-/// Of one direction before both, in order of size. What passes while as much comes back passes by
-/// itself: where one way was found to be slower than that, it was disturbed.
+/// Of one direction before both, in order of size; of streams of messages where those were measured
+/// by size. What passes while as much comes back passes by itself: where one way was found to be
+/// slower than that, it was disturbed.
 std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::string& from,
                                          const std::string& to, std::string_view transport) {
   const auto cells_of = [&](const char* direction) {
-    return pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
+    std::vector<const Cell*> cells =
+        pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
+    if (!cells.empty()) {
+      const std::vector<const Cell*> by_size = pair_cells(profile, k_pair_rate_by_size, from, to,
+                                                          cells.front()->key.transport, direction);
+      cells.insert(cells.end(), by_size.begin(), by_size.end());
+      std::ranges::stable_sort(cells, {}, [](const Cell* cell) { return cell->key.bytes; });
+    }
+    return cells;
   };
   std::vector<const Cell*> cells = cells_of("one_way");
   const std::vector<const Cell*> both = cells_of("two_way");
@@ -65,14 +74,19 @@ std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::stri
   return !cells.empty() ? cells : !both.empty() ? both : cells_of("");
 }
 
-/// Of writes one way. Cells that say no direction are of such.
+/// Of writes one way, else of messages, each of which is alone. Cells that say no direction are of
+/// such.
 std::vector<const Cell*> write_cells(const Profile& profile, const std::string& from,
                                      const std::string& to, std::string_view transport) {
-  std::vector<const Cell*> cells =
-      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
-  if (cells.empty()) {
-    cells = pair_cells(profile, k_pair_write, from, to, transport, "");
-    std::erase_if(cells, [](const Cell* cell) { return !cell->key.direction.empty(); });
+  std::vector<const Cell*> cells;
+  for (const char* const test : {k_pair_write, k_pair_time_by_size}) {
+    if (cells.empty()) {
+      cells = pair_cells(profile, test, from, to, transport, "one_way");
+    }
+    if (cells.empty()) {
+      cells = pair_cells(profile, test, from, to, transport, "");
+      std::erase_if(cells, [](const Cell* cell) { return !cell->key.direction.empty(); });
+    }
   }
   return cells;
 }
@@ -147,7 +161,7 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
     for (const Cell* cell : writes) {
       points.push_back({static_cast<double>(cell->key.bytes), cell->p50});
     }
-    say(fmt::format("pair_write {} -> {}, {} sizes", from, to, writes.size()));
+    say(fmt::format("{} {} -> {}, {} sizes", writes.front()->key.test, from, to, writes.size()));
     return Curve(std::move(points));
   }
   const Cell* const latency = latency_cell(profile, from, to, transport);
@@ -204,6 +218,12 @@ PairWay pair_way(const Profile& profile, const std::string& from, const std::str
       way.source = k_pair_bandwidth;
       way.rate = measured_rate(*cell);
     }
+  }
+  const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+  if (BusyCurve busy = busy_curve(rates); way.measured() && busy.points().size() > 1) {
+    const double rate = busy.bytes_per_s();
+    way.rate = {rate, rate, rate};
+    way.busy = std::move(busy);
   }
   return way;
 }

@@ -21,9 +21,10 @@ namespace reckon {
                                                   const std::vector<std::string>& machines);
 
 /// Time of one write from `from` to `to` (names of pair_names()) by size, from the post to its last
-/// byte: from cells `pair_write`, else from `pair_latency` and `pair_bandwidth` (one_way, unless
-/// two_way of the same size is more) as latency + bytes / rate at 4 KiB to 16 MiB. lo and hi are
-/// the fastest sample and the slow tail. `transport` "" takes the first that the cells have.
+/// byte: from cells `pair_write`, else `pair_latency_by_size`, else from `pair_latency` and
+/// `pair_bandwidth` (one_way, unless two_way of the same size is more) as latency + bytes / rate at
+/// 4 KiB to 16 MiB. lo and hi are the fastest sample and the slow tail. `transport` "" takes the
+/// first that the cells have.
 /// nullopt where the profile has none of them; `source` gets the cells' names.
 [[nodiscard]] std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
                                               const std::string& to, std::string_view transport,
@@ -51,8 +52,9 @@ struct PairWay {
 
 /// From the pair's curve (pair_curve()): of each time what is not latency, but with several writes
 /// in flight no more than a cell `pair_bandwidth` has for each (as pair_curve() takes them); where
-/// such cells are of several sizes, what they have (busy_curve()). Without a curve the rate is that
-/// of a `pair_bandwidth` cell that is not two_way. `transport` as for pair_curve().
+/// such cells, with those of `pair_bandwidth_by_size`, are of several sizes, what they have
+/// (busy_curve()). Without a curve the rate is that of a `pair_bandwidth` cell that is not two_way,
+/// or of several sizes as with one. `transport` as for pair_curve().
 [[nodiscard]] PairWay pair_way(const Profile& profile, const std::string& from,
                                const std::string& to, std::string_view transport);
 

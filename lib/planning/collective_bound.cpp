@@ -140,9 +140,11 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
   bool pairs = false; // whether rates of single pairs are known
   for (const std::vector<std::string>& gpus : hosts.all) {
     // NCCL sums on GPUs only.
-    const Network model = network_inside_machine(
-        machine, hosts.machine(),
-        {.workers = gpus, .relays = std::vector<std::string>{}, .network = network});
+    const Network model = network_inside_machine(machine, hosts.machine(),
+                                                 {.workers = gpus,
+                                                  .relays = std::vector<std::string>{},
+                                                  .network = network,
+                                                  .only_known_rates = true});
     const NetworkBound bound = network_bound(model);
     pairs = pairs || !model.stations.empty();
     if (bound.seconds_per_byte > seconds_per_byte) {

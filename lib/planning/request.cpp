@@ -86,7 +86,8 @@ void add_candidate_with_servers(Plan& plan, const PlanInputs& inputs, const Plan
   const std::uint64_t servers = std::min(workers, groups[1].count);
   Candidate candidate{fmt::format("with_{}_servers", servers), {}, {}};
   try {
-    const Roles roles = default_roles(inputs.profile, workers, servers, lanes);
+    const Roles roles = default_roles(inputs.profile, workers, servers, lanes,
+                                      options.what_if.worker_port_bytes_per_s.has_value());
     const Plan with = make_plan({inputs.profile, inputs.workload, roles, inputs.profile_link,
                                  inputs.workload_link, std::nullopt},
                                 options);
@@ -487,9 +488,12 @@ bool is_near_bound(const Plan& plan) {
 }
 
 std::string near_bound_text(const Plan& plan) {
-  return fmt::format(
-      "{} is within {:.2g} % of the bound, which no trees beat", plan.strategy,
-      100 * std::max(0.0, plan.prediction.mid_seconds / plan.prediction.bound_seconds - 1));
+  const double above = plan.prediction.mid_seconds / plan.prediction.bound_seconds - 1;
+  constexpr double k_rounding = 1e-4;
+  return above < k_rounding
+             ? fmt::format("{} reaches the bound, which no trees beat", plan.strategy)
+             : fmt::format("{} is within {:.2g} % of the bound, which no trees beat", plan.strategy,
+                           100 * above);
 }
 
 /// Puts `other` beside the plan, or in its place where it is faster, or asked for.
@@ -709,8 +713,9 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request, std::s
   }
   const MachineGroup& first = profile.machines.front();
   const std::vector<std::string> gpus = profile.topology.ids_in(first.id, ObjectKind::gpu);
-  if (gpus.size() < 2 || (machines_of(profile) == 1 && request.workers.value_or(1) > 1)) {
-    return false;
+  if (gpus.size() < 2 || (machines_of(profile) == 1 && request.workers.value_or(1) > 1 &&
+                          has_cells(profile, {k_fabric_aggregate}))) {
+    return false; // processes of the one machine
   }
   if (!has_cells(profile, {k_port_bandwidth, k_fabric_aggregate})) {
     return true; // nothing else is known of the machines
@@ -765,9 +770,10 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
   const bool torus = is_torus_strategy(request.options.strategy) || !request.shape.empty();
   const std::uint64_t workers = workers_for(profile, request, torus);
   const auto lanes = static_cast<int>(request.lanes.value_or(0));
-  const Roles roles = documents.roles
-                          ? *documents.roles
-                          : default_roles(profile, workers, request.servers.value_or(0), lanes);
+  const Roles roles =
+      documents.roles ? *documents.roles
+                      : default_roles(profile, workers, request.servers.value_or(0), lanes,
+                                      request.options.what_if.worker_port_bytes_per_s.has_value());
   const PlanInputs inputs{profile,
                           documents.workload,
                           roles,

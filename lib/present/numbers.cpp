@@ -91,7 +91,7 @@ bool is_range(double low_seconds, double high_seconds) {
 std::string range_text(double low_seconds, double high_seconds) {
   return is_range(low_seconds, high_seconds)
              ? fmt::format("{} to {}", time_text(low_seconds), time_text(high_seconds))
-             : "no range: each rate is one value, not samples";
+             : "no range: no rate has three samples that differ";
 }
 
 std::string quantity_text(double value, std::string_view unit) {

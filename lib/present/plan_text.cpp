@@ -148,7 +148,8 @@ std::string candidates_text(const Plan& plan, const Style& style) {
     std::string text =
         fmt::format("runner-up {}, margin {}", plan.runner_up, percent_text(plan.margin));
     if (!plan.margin_text.empty()) {
-      text = plan.margin < 0 || (trees && plan.margin == 0) ? plan.margin_text
+      constexpr double k_none = 5e-5; // "margin 0.00 %" says nothing beside its text
+      text = plan.margin < k_none ? plan.margin_text
              : trees ? fmt::format("{}; {} by the busiest link", plan.margin_text, text)
                      : fmt::format("{}: {}", text, plan.margin_text);
     } else if (trees) {

@@ -324,9 +324,10 @@ void plot_curves(const Profile& profile, const std::string& test, const std::str
   }
   if (curves.empty()) {
     fail(ErrorKind::usage,
-         name.empty()
-             ? "this profile has no case with three sizes or more: there is no curve to draw"
-             : fmt::format("the case '{}' has no curve of three sizes or more", name));
+         name.empty() ? "this profile has no case with three sizes or more, which a curve needs, "
+                        "nor one between "
+                        "several pairs, which a matrix needs: `--case NAME` shows one as a table"
+                      : fmt::format("the case '{}' has no curve of three sizes or more", name));
   }
   Cells all;
   for (const Cells& curve : curves) {

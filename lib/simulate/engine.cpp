@@ -172,8 +172,8 @@ std::string find_simulator() {
   if (self.empty() || ::access(program.c_str(), X_OK) != 0) {
     fail(
         ErrorKind::unavailable,
-        fmt::format("this build has no simulator: there is no {}; install libsimgrid-dev and build "
-                    "again, CMake says whether it found SimGrid",
+        fmt::format("there is no simulator: no {}; put reckon-sim there, beside reckon, or install "
+                    "libsimgrid-dev and build again, CMake says whether it found SimGrid",
                     program.string()));
   }
   return program.string();

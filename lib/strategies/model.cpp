@@ -87,7 +87,8 @@ Rate between(const Rate& a, const Rate& b, double t) {
 }
 
 /// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
-/// behind all others. Of equals the first in the order of keys; empty where no cell says one.
+/// behind all others; where no rate is known, that of the shortest latency. Of equals the first in
+/// the order of keys; empty where no cell says one.
 std::string fastest_transport(const Profile& profile, const std::vector<RankModel>& ranks) {
   std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
   for (const Cell* cell : profile.select({.test = k_port_bandwidth})) {
@@ -117,6 +118,15 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
       }
     }
   }
+  if (fastest.empty()) { // no rate is known: the latency is of a transport, too
+    double least = k_infinite;
+    for (const Cell* cell : profile.select({.test = k_fabric_latency})) {
+      if (!cell->key.transport.empty() && cell->p50 < least) {
+        least = cell->p50;
+        fastest = cell->key.transport;
+      }
+    }
+  }
   return fastest;
 }
 
@@ -130,8 +140,8 @@ bool has_named_machines(const Profile& profile) {
                       [](const MachineGroup& m) { return m.count == 1; }));
 }
 
-Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
-                    int lanes) {
+Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers, int lanes,
+                    bool own_ports) {
   if (workers == 0) {
     fail(ErrorKind::usage, "--workers 0: nobody would have a gradient; give at least 1");
   }
@@ -157,13 +167,16 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
           used = 0;
         }
       }
-      if (count > 0) {
+      if (count > 0 && own_ports) { // more machines like the first
+        roles.groups.push_back({profile.machines.front().id, count, worker, true, lanes});
+      } else if (count > 0) {
         const std::uint64_t all =
             std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
                             [](std::uint64_t sum, const MachineGroup& m) { return sum + m.count; });
         fail(ErrorKind::input,
              fmt::format("profile '{}' has {}, and --workers {} and --servers {} ask for {}: each "
-                         "rank is one of them; give less of either",
+                         "rank is one of them; give fewer, or raise `count` of machines in a copy "
+                         "of the profile",
                          profile.name, counted(all, "machine"), workers, servers,
                          workers + servers));
       }
@@ -184,14 +197,8 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
 CostModel::CostModel(const Profile& profile, const Roles& roles, std::string transport,
                      const WhatIf& what_if)
     : m_transport(std::move(transport)) {
-  place(profile, roles);
-  if (what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s) {
-    // "What if each rank had a machine and a port of its own?"
-    m_one_machine = false;
-    for (std::size_t i = 0; i < m_ranks.size(); ++i) {
-      m_ranks[i].host = i;
-    }
-  }
+  // "What if each rank had a machine and a port of its own?"
+  place(profile, roles, what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s);
   if (m_one_machine) {
     read_shared(profile);
   } else {
@@ -204,7 +211,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
   read_copies(profile);
 }
 
-void CostModel::place(const Profile& profile, const Roles& roles) {
+void CostModel::place(const Profile& profile, const Roles& roles, bool own_machines) {
   std::map<std::string, std::uint64_t> used;
   std::size_t next_host = 0;
   std::map<std::string, std::size_t> first_host;
@@ -222,7 +229,7 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
                group.machine, profile.name));
     }
     const std::uint64_t left = machine->count - std::min(machine->count, used[group.machine]);
-    if (machine->count > 1 && group.count > left) {
+    if (machine->count > 1 && group.count > left && !own_machines) {
       fail(ErrorKind::input,
            fmt::format("profile '{}' has {} machines of group '{}'{}, and {} are to {} on them; "
                        "give --{} {}{}, or raise the group's count",
@@ -238,7 +245,8 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       rank.member = number < machine->members.size() ? machine->members[number] : "";
       rank.number = number;
       rank.rack = machine->rack;
-      rank.host = first_host[group.machine] + (machine->count > 1 ? number : 0);
+      rank.host = own_machines ? m_ranks.size()
+                               : first_host[group.machine] + (machine->count > 1 ? number : 0);
       rank.worker = group.worker;
       rank.server = group.server;
       rank.lanes = group.lanes;
@@ -313,9 +321,9 @@ void CostModel::read_shared(const Profile& profile) {
             "for machines with ports{}",
             m_ranks.size(), machine, profile.name,
             m_transport.empty() ? "" : " over transport '" + m_transport + "'",
-            profile.topology.of_kind(ObjectKind::gpu).empty()
+            profile.topology.ids_in(machine, ObjectKind::gpu).size() < 2
                 ? ""
-                : ", or leave out --strategy and --workers for sums between its GPUs"));
+                : ", or --places gpu for sums between its GPUs"));
   }
   for (std::vector<SharedPoint>* const points : {&m_shared, &m_one_processor}) {
     std::ranges::sort(*points, {},

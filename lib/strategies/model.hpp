@@ -192,7 +192,8 @@ private:
     double talkers, bytes;
     Rate rate;
   };
-  void place(const Profile& profile, const Roles& roles);
+  /// `own_machines`: each rank has one, whatever the profile says.
+  void place(const Profile& profile, const Roles& roles, bool own_machines);
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
@@ -238,9 +239,10 @@ private:
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
 /// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
 /// second where there is one. On a cluster whose machines have names of their own rank i goes on
-/// machine i of all groups one after another. Throws Error{usage} without a worker, Error{input}
-/// when the named machines are too few.
+/// machine i of all groups one after another; with `own_ports` (CostModel::WhatIf) more ranks are
+/// on machines like the first. Throws Error{usage} without a worker, Error{input} when the named
+/// machines are too few.
 [[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
-                                  std::uint64_t servers, int lanes);
+                                  std::uint64_t servers, int lanes, bool own_ports = false);
 
 } // namespace reckon

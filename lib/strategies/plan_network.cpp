@@ -50,7 +50,8 @@ void check_machines(const Plan& plan, const Profile& profile) {
   }
   for (const auto& [id, needed] : ranks) {
     const MachineGroup* const machine = group_named(profile, id);
-    if (machine == nullptr || (machine->count > 1 && needed > machine->count)) {
+    if (machine == nullptr || (machine->count > 1 && needed > machine->count &&
+                               !plan.options.contains(k_port_bandwidth))) {
       fail(ErrorKind::input,
            fmt::format("the plan has {} ranks on machines '{}', of which profile '{}' has {}; give "
                        "the profile that the plan was made from, '{}', or plan again with this one",

@@ -95,7 +95,10 @@ std::vector<std::string> unknown_rates(const Profile& profile, const Places& pla
   children.erase(std::unique(children.begin(), children.end()), children.end());
   std::vector<std::string> out;
   const auto say = [&](const std::string& of, const std::string& remedy) {
-    out.push_back(fmt::format("{}{}, which limit nothing here: {}", k_no_rate, of, remedy));
+    out.push_back(
+        fmt::format("{}{}, so they count as unlimited, and the prediction may be much too "
+                    "low: {}",
+                    k_no_rate, of, remedy));
   };
   if (!links.empty()) {
     say(listed(links),
@@ -111,6 +114,13 @@ std::vector<std::string> unknown_rates(const Profile& profile, const Places& pla
   }
   if (!other.empty()) {
     say(listed(other), "`reckon probe` on the machine measures them");
+  }
+  if (!network.at_least.empty()) {
+    out.push_back(fmt::format(
+        "each GPU sends and receives at most as fast as the fastest copy that was measured of it "
+        "({}): what it moves to several at once is not known. Give the rates of its links: `reckon "
+        "import --merge` onto a profile of the machine's topology, or `reckon probe` there",
+        listed(once(network.at_least))));
   }
   if (!gpus.empty() && sums(network.collective)) {
     out.push_back(fmt::format("sums on {} take no time: the profile has no {} with \"from\" one of "

@@ -13,7 +13,7 @@ stdout_empty
 cmp -s printed.goal written.goal || fail "the file is not what is printed"
 
 ok export "$plans/ring-4.json" --format nccl-tuner
-stdout_matches '^allreduce,32768,102228128,ring,simple,-1,4,-1,-1,-1$'
+stdout_matches '^allreduce,32768,102228128,ring,simple,0,4,-1,-1,-1$'
 
 # A refusal names a size that fits.
 refused 'which NCCL does not have' export "$plans/split-8+4.json" --format nccl-tuner -o no.csv
@@ -63,7 +63,7 @@ for format in nccl-tuner msccl; do
 done
 reckon plan --profile coarse-v100 --workload resnet50 --strategy ring --workers 4 --servers 0 -o devices.json
 ok export devices.json --format nccl-tuner
-stdout_matches '^allreduce,[0-9]+,102228128,ring,simple,-1,1,-1,-1,-1$'
+stdout_matches '^allreduce,[0-9]+,102228128,ring,simple,0,1,-1,-1,-1$'
 
 # Bad usage.
 for format in nccl-tuner msccl; do

@@ -46,6 +46,27 @@ refused 'an id must have' import --machine a/b "$outputs/mlc-icelake.txt"
 refused 'an id must have' import --machine '' "$outputs/mlc-icelake.txt"
 refused 'this is a profile of reckon already' import whole.json
 
+# Of a mere list of GPUs a plan takes no more from each than its fastest pair, and says so.
+ok plan -p gpus.json -m resnet50 -o listed.json
+stdout_has 'at most as fast as the fastest copy' '--merge'
+stdout_has 'writes cost nothing'
+ok plan -p whole.json -m resnet50
+stdout_lacks 'writes cost nothing' # the tool measured short ones
+
+# The tools' own output is no profile, and each reader says what makes one of it.
+cp "$outputs/nccl-all-gather-8xa100.log" raw.log
+printf '<system version="1"/>\n' > raw.xml
+: > empty.json
+printf ' \n' > blank.json
+for command in 'show raw.log' 'plan -p raw.log -m resnet50' 'check raw.log' 'diff raw.log gpus.json'; do
+  refused 'raw.log: this is output of nccl-tests; make a profile of it: `reckon import raw.log -o profile.json`' $command
+done
+refused '`reckon probe --topology raw.xml -o profile.json`' show raw.xml
+refused 'empty.json: the file is empty' show empty.json
+refused 'blank.json: the file is empty' plan -p blank.json -m resnet50
+printf '{"name": 1}' > plain.json
+refused '"schema"' show plain.json
+
 # A worse second run shows in a diff.
 sed 's/ 22\.42/ 12.42/' "$outputs/p2p-6gpu-staging-wins.txt" > slower.txt
 reckon import slower.txt -o slower.json
@@ -98,6 +119,14 @@ assert len(pair_plan["ranks"]) == 2
 assert near(pair_plan["prediction"]["mid_seconds"], 102228128 / (8053.29e6 / 2), 0.02)
 END
 ok diff pair.json pair.json
+# --port-bandwidth keeps what was measured of latencies, and asks for no more machines than it is told.
+ok import --machine m0,m1 "$outputs/osu-latency-c5n.txt" -o latency.json
+ok plan -p latency.json -m resnet50 --port-bandwidth 100Gb/s --workers 4 -o four.json
+stdout_has 'plan: ' ' over mpi'
+stdout_lacks 'takes no time beside its bytes'
+ok run four.json --check
+ok export four.json --profile latency.json --format astra-network
+stdout_has 'npus_count: [ 4 ]'
 ok import --merge pair.json --machine m1,m2 "$outputs/perftest-write-bw-all.txt" -o three.json
 json_check three.json << 'END'
 assert three["machines"][0]["members"] == ["m0", "m1", "m2"]

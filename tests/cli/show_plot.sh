@@ -19,6 +19,11 @@ ok show profile.json --plot matrix.svg -t core_to_core_latency_cas
 grep -qF 'm0/core*' matrix.svg || fail "the case decides the form"
 ok show profile.json --plot matrix.svg --what matrix
 
+# Without a curve, what there is.
+ok import "$source_dir/tests/golden/import/transferbench-p2p.txt" -o amd.json
+ok show amd.json --plot amd.svg
+grep -qF 'm0/gpu' amd.svg || fail "no matrix"
+
 refused '.svg or .png' show report.json --plot report.pdf
 exits 2 show plan.json --plot plan.svg
 exits 2 show report.json --plot x.svg --what curves

@@ -40,6 +40,15 @@ refused '--cores = 2.5' solve placement --cores 2.5
 refused '/dev/zero: No such device' show /dev/zero
 refused '/dev/zero' plan -p /dev/zero -m resnet50
 
+# Links that end nowhere, whoever reads them.
+ln -s loop loop
+for command in 'show loop' 'plan -p loop -m resnet50' 'check loop' 'diff loop loop'; do
+  refused 'cannot open loop: Too many levels of symbolic links' $command
+done
+
+refused '--workers -1: must be a whole number from 1 to 1000000' plan -p byteps-cluster -m resnet50 --workers -1
+refused "--workers '': must be" plan -p byteps-cluster -m resnet50 --workers ''
+
 # What is there and is not what a command writes stays there; what it writes itself is replaced.
 printf 'name,elements,dtype\nx,1000,fp32\n' > mine.csv
 cp mine.csv saved.csv

@@ -306,9 +306,9 @@ private:
         plan.prediction.bound_by = traffic.bound_by; // not what this plan's trees keep as busy
       }
     }
-    if (const std::string bind = binding();
-        !bind.empty() && plan.prediction.bound_by.starts_with(bind) &&
-        plan.prediction.relief.find(bind) != std::string::npos) {
+    if (const std::vector<std::string> bind = binding();
+        bind.size() > 1 && plan.prediction.bound_by.starts_with(first_names(bind)) &&
+        plan.prediction.relief.find(first_names(bind)) != std::string::npos) {
       plan.prediction.relief = "no single link: those that the bound names bind together";
     }
     if (plan.passes) {
@@ -434,21 +434,25 @@ private:
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
     } else {
-      const std::string bind = binding();
+      const std::vector<std::string> bind = binding();
       p.relief = bind.empty() ? "unknown: no link that is used has a known rate"
-                              : fmt::format("no single link: {} bind together", bind);
+                 : bind.size() == 1
+                     ? fmt::format("1 GB/s more on {} would save less than 0.1 % of "
+                                   "the least time",
+                                   bind.front())
+                     : fmt::format("no single link: {} bind together", first_names(bind));
     }
   }
 
-  /// The stations that are busy all the time; empty: none has a known rate.
-  [[nodiscard]] std::string binding() const {
+  /// The stations that are busy all the time; none where no rate is known.
+  [[nodiscard]] std::vector<std::string> binding() const {
     std::vector<std::string> bind;
     for (const StationPrice& price : m_solution->prices) {
       if (price.busy > 1 - 1e-6) {
         bind.push_back(price.resource);
       }
     }
-    return bind.empty() ? "" : first_names(bind);
+    return bind;
   }
 
   void describe(Plan& plan) const {

@@ -38,7 +38,10 @@ TEST(Profile, MistakesInTheHeadAndTheMachinesAreNamed) {
           {{set("/machines/1", Json{{"id", "m0"}})},
            "/machines/1/id: the id \"m0\" occurs twice, first at /machines/0/id; rename or remove "
            "one"},
-          {{set("/machines/0/count", 0)}, "/machines/0/count: must be at least 1, is 0"},
+          {{set("/machines/0/count", 0)},
+           "/machines/0/count: must be a whole number from 1 to 1000000, is 0"},
+          {{set("/machines/0/count", 1000001)},
+           "/machines/0/count: must be a whole number from 1 to 1000000, is 1000001"},
           {{set("/machines/0/cores", 0)}, "/machines/0/cores: must be at least 1, is 0"},
           {{set("/machines/0/memory_bytes", -1)},
            "/machines/0/memory_bytes: must be a whole number from 0 to 2^53, is -1"},

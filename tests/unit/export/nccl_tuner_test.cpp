@@ -35,10 +35,12 @@ Plan ring() {
   return plan_for(cluster(1e9, 1e9), workload({{"a", 4096}}), 4, 0, options);
 }
 
+// The plugin passes on whatever stands there but -1, with which it leaves its own default of 1;
+// NCCL takes 0 as no wish.
 TEST(NcclTuner, ARingOfMachinesIsARowForThatManyNodesAndAnyNumberOfGpus) {
   EXPECT_EQ(rows(nccl_tuner_csv(ring())),
             (std::vector<std::vector<std::string>>{
-                {"allreduce", "4096", "16384", "ring", "simple", "-1", "4", "-1", "-1", "-1"}}));
+                {"allreduce", "4096", "16384", "ring", "simple", "0", "4", "-1", "-1", "-1"}}));
 }
 
 TEST(NcclTuner, ARingOfGpusIsARowForOneNode) {
@@ -66,6 +68,15 @@ TEST(NcclTuner, WhatNcclDoesNotHaveIsRefusedWithTheRingsTime) {
   PlanOptions options{.strategy = "ps_colocated"};
   const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 1 << 20}}), 4, 0, options);
   EXPECT_REFUSED(input, "strategy is ps_colocated, which NCCL does not have", nccl_tuner_csv(plan));
+}
+
+TEST(NcclTuner, ARingThatTakesAsLongIsNotSaidToTakeLessOrMore) {
+  Plan plan = ring();
+  plan.strategy = "ps_colocated";
+  plan.prediction.mid_seconds = 4.1951e-3;
+  plan.candidates = {{"ring", {}, {}}};
+  plan.candidates.front().prediction.emplace().mid_seconds = 4.1953e-3;
+  EXPECT_REFUSED(input, "is predicted to take as long, 4.195 ms", nccl_tuner_csv(plan));
 }
 
 } // namespace

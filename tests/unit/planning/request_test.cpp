@@ -146,6 +146,21 @@ TEST(PlanAsAsked, PortsThatAreMadeUpAreOfMachinesAndNotOfCores) {
   EXPECT_EQ(plan_as_asked(documents(profile), request).ranks.size(), 3U);
 }
 
+// Those of a measured cluster have names: more ranks are machines like the first.
+TEST(PlanAsAsked, PortsThatAreMadeUpMayBeOfMoreMachinesThanAProfileHas) {
+  Profile profile = test::cluster(k_rate, k_rate, 2);
+  profile.machines.resize(1);
+  profile.machines.front().members = {"a", "b"};
+  PlanRequest request;
+  request.workers = 8;
+  EXPECT_REFUSED(input, "give fewer, or raise `count`", plan_as_asked(documents(profile), request));
+  request.options.what_if.worker_port_bytes_per_s = k_rate;
+  const Plan plan = plan_as_asked(documents(profile), request);
+  EXPECT_EQ(plan.ranks.size(), 8U);
+  // Equation 1: 2 (n - 1) M / (n B).
+  EXPECT_NEAR(plan.prediction.bound_seconds, 1.75 * k_bytes / k_rate, 1e-9);
+}
+
 bool assumes(const Plan& plan, const std::string& words) {
   return std::ranges::any_of(plan.assumed, [&](const std::string& sentence) {
     return sentence.find(words) != std::string::npos;

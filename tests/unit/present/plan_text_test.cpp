@@ -68,7 +68,7 @@ TEST(RenderPlan, HasNoRoutingTableWhereNothingGoesThroughTheProxies) {
 
 TEST(RenderPlan, SaysOneThingWhereThereIsNoRange) {
   Plan p = proxy_plan();
-  EXPECT_THAT(render(p, Style{}), HasSubstr("no range: each rate is one value"));
+  EXPECT_THAT(render(p, Style{}), HasSubstr("no range: no rate has three samples that differ"));
   p.prediction.hi_seconds = 3;
   EXPECT_THAT(render(p, Style{}), HasSubstr("2.000 s to 3.000 s"));
 }

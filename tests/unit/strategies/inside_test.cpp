@@ -250,6 +250,73 @@ TEST(Inside, LinksOfUnknownCapacityAreNamed) {
               UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
 }
 
+/// GPUs as a mere list, as other tools' outputs have them, and copies of each pair.
+Profile listed_gpus(std::size_t gpus, double bytes_per_s) {
+  Profile profile;
+  profile.name = "list";
+  profile.machines = {{.id = "m0", .count = 1}};
+  profile.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  const auto id = [](std::size_t i) { return "m0/gpu" + std::to_string(i); };
+  for (std::size_t i = 0; i < gpus; ++i) {
+    profile.topology.objects.push_back({.id = id(i), .kind = ObjectKind::gpu, .parent = "m0"});
+  }
+  for (std::size_t i = 0; i < gpus; ++i) {
+    for (std::size_t j = 0; j < gpus; ++j) {
+      if (i != j) {
+        add_link_rate(profile, k_device_write_ce, id(i), id(j), bytes_per_s);
+      }
+    }
+  }
+  return profile;
+}
+
+TEST(Inside, WithoutATreeAGpuMovesToAllWhatItMovedToOne) {
+  Profile profile = listed_gpus(4, 10e9);
+  // A ring keeps each GPU's 10 GB/s busy with 2 (n - 1) / n gradients. Were each pair a link of its
+  // own, a GPU would send 30 GB/s.
+  EXPECT_CLOSE(forest_inside(profile, "m0").seconds_per_byte, 1.5 / 10e9);
+  // Each GPU counts by the fastest copy from it, and to it.
+  for (Cell& cell : profile.cells) {
+    cell.p50 = cell.key.from == "m0/gpu2" && cell.key.to == "m0/gpu3" ? 12e9 : cell.p50;
+  }
+  const Network network = network_inside_machine(profile, "m0", {});
+  const auto rate_of = [&](const std::string& name) {
+    const auto it = std::ranges::find(network.stations, name, &Station::name);
+    return it == network.stations.end() ? 0 : it->bytes_per_second;
+  };
+  EXPECT_EQ(rate_of("gpu2 > m0"), 12e9);
+  EXPECT_EQ(rate_of("m0 > gpu3"), 12e9);
+  EXPECT_EQ(rate_of("gpu3 > m0"), 10e9);
+  EXPECT_TRUE(network.unknown.empty());
+  EXPECT_EQ(network.at_least.size(), 8U);
+  // A bound that nothing may break knows the pairs alone.
+  EXPECT_EQ(network_inside_machine(profile, "m0", {.only_known_rates = true}).unknown.size(), 8U);
+}
+
+TEST(Inside, AShortWriteOfTheCopiesIsTheirLatency) {
+  Profile profile = listed_gpus(2, 10e9);
+  for (const double seconds : {14e-6, 3e-6}) { // staged in the host's memory, and directly
+    add_link_rate(profile, "device_to_device_write_latency_ce", "m0/gpu0", "m0/gpu1", seconds);
+    profile.cells.back().unit = "seconds";
+    profile.cells.back().key.state = seconds > 10e-6 ? "staged" : "peer";
+  }
+  const Network network = network_inside_machine(profile, "m0", {});
+  EXPECT_EQ(network.latency_of(0, 1), 3e-6);
+  EXPECT_EQ(network.latency_of(1, 0), 0);
+}
+
+TEST(Inside, WhatTheTreeSaysOfALinkCountsBeforeCopiesOverIt) {
+  Profile profile = listed_gpus(4, 10e9);
+  for (TopologyObject& object : profile.topology.objects) {
+    if (object.kind == ObjectKind::gpu) {
+      object.pcie_bytes_per_second = 30e9;
+    }
+  }
+  EXPECT_TRUE(network_inside_machine(profile, "m0", {}).at_least.empty());
+  // All of the 12 pairs at once: each GPU sends and receives three times what one pair moves.
+  EXPECT_CLOSE(forest_inside(profile, "m0").seconds_per_byte, 1.5 / 30e9);
+}
+
 TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
   Profile profile = switch_tree(1, 2, 1e9, 1e9);
   std::erase_if(profile.topology.objects,

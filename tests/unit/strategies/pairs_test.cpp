@@ -85,6 +85,31 @@ TEST(Pairs, FollowsTheSamplesOfWritesWhereThereAreAny) {
                                      "pair_write: 1 ways between machines"));
 }
 
+TEST(Pairs, MessagesBySizeSayWhatShortOnesTake) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  // Streams: 64 KiB at 20 GB/s, 8 MiB at 24 GB/s, the longest of them once more.
+  const auto stream = [](const char* test, std::uint64_t bytes, double bytes_per_s) {
+    return cell(test, "a", "b", bytes, bytes_per_s, "bytes_per_second");
+  };
+  p.cells = {stream("pair_bandwidth", 1U << 23U, 24e9),
+             stream("pair_bandwidth_by_size", 1U << 16U, 20e9),
+             stream("pair_bandwidth_by_size", 1U << 23U, 24e9)};
+  const PairWay streams = pair_way(p, "a", "b", "");
+  EXPECT_NEAR(streams.busy.seconds(65536), 65536 / 20e9, 1e-12);
+  EXPECT_NEAR(streams.busy.seconds(8388608), 8388608 / 24e9, 1e-12);
+  EXPECT_FALSE(streams.latency_s);
+  // One message alone: 2 us with 8 bytes, 10 us with 64 KiB, of which a stream hides all but 64 KiB
+  // at 20 GB/s.
+  p.cells.push_back(cell("pair_latency_by_size", "a", "b", 8, 2e-6));
+  p.cells.push_back(cell("pair_latency_by_size", "a", "b", 65536, 10e-6));
+  const PairWay both = pair_way(p, "a", "b", "");
+  EXPECT_EQ(both.source, "pair_latency_by_size");
+  EXPECT_NEAR(*both.latency_s, 2e-6, 1e-8);
+  EXPECT_NEAR(both.busy.seconds(65536), 65536 / 20e9, 1e-12);
+  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(65536), 10e-6, 1e-12);
+}
+
 TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   Profile p;
   p.machines = {machine("a"), machine("b")};

@@ -762,6 +762,17 @@ TEST(CostModel, TakesTheFastestTransportThatAllMachinesHave) {
   EXPECT_EQ(one.transport(), "efa");
 }
 
+TEST(CostModel, TakesTheMeasuredLatencyWherePortsAreMadeUp) {
+  Profile p = empty_profile("latencies alone");
+  p.machines = {{"m", "", 2, 1, 0, "", {"a", "b"}}};
+  for (const auto& [transport, seconds] : {std::pair("mpi", 7e-6), {"tcp", 30e-6}}) {
+    add_time(p, {.test = "fabric_write_latency", .from = "m", .transport = transport}, seconds);
+  }
+  const CostModel model(p, default_roles(p, 2, 0, 1), "", {.worker_port_bytes_per_s = 1e9});
+  EXPECT_EQ(model.transport(), "mpi");
+  EXPECT_EQ(model.latency_s(), 7e-6);
+}
+
 TEST(Planner, ARingOnUnequalPortsHasTheLeastWindowThatIsAsGoodAsTheOthers) {
   PlanOptions options{.strategy = "ring"};
   // Parts as tensors make them need more than equal ones: a short one leaves the window as soon as
@@ -816,6 +827,18 @@ TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
                                     {"m2", 1, false, true, 1}}));
   EXPECT_EQ(default_roles(profile, 6, 0, 1).groups.size(), 3U);
   EXPECT_ERROR(default_roles(profile, 4, 3, 1));
+}
+
+TEST(DefaultRoles, WithPortsOfTheirOwnMoreRanksAreOnMachinesLikeTheFirst) {
+  Profile profile = empty_profile("measured");
+  profile.machines = {{"m", "", 2, 1, 0, "", {"a", "b"}}};
+  EXPECT_EQ(default_roles(profile, 3, 1, 1, true).groups,
+            (std::vector<RoleGroup>{
+                {"m", 2, true, true, 1}, {"m", 1, true, true, 1}, {"m", 1, false, true, 1}}));
+  const CostModel model(profile, default_roles(profile, 3, 1, 1, true), "",
+                        {.worker_port_bytes_per_s = 1e9});
+  EXPECT_FALSE(model.one_machine());
+  EXPECT_EQ(model.ranks().size(), 4U);
 }
 
 /// An optimizer_step cell of all optimizers: `bytes_per_s` of parameters with `threads` threads.

@@ -281,7 +281,7 @@ def aims_of(rows):
             cells.append((model, f"{what}: within {100 * EXPOSED_AIM:.0f} % of the plan's exposed time", f"{percent(worst)} at worst",
                           verdict(abs(worst) <= EXPOSED_AIM)))
         for servers, aim in GAIN_AIMS.items():
-            row = next((r for r in mine if r["mode"] == "overlapped" and r["servers"] == servers)
+            row = next(r for r in mine if r["mode"] == "overlapped" and r["servers"] == servers)
             gain = 1 - row["step"] / step_of(mine, row, "ddp")
             cells.append((model, f"overlapped, {servers} servers: step at least {100 * aim:.0f} % shorter than DDP over gloo",
                           f"{100 * gain:.1f} %", verdict(gain >= aim)))

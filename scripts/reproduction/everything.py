@@ -26,7 +26,8 @@ MEASURED = {
     "coarse-routes": ("COARSE III-E", "root", "15 min"), "coarse-baselines": ("COARSE V-D", "root", "30 min"),
     "coarse-rings": ("COARSE IV-A", "root", "15 min"), "coarse-machines": ("COARSE V-C, emulated", "", "10 min"),
     "whole": ("machines of several ranks", "root", "25 min"),
-    "phub": ("PHub: ports, placements, chunks", "root", "20 min"), "offload": ("ACE on processors", "", "10 min")}
+    "phub": ("PHub: ports, placements, chunks", "root", "20 min"), "offload": ("ACE on processors", "", "10 min"),
+    "training": ("PyTorch models trained over plans", "root", "12 min")}
 
 
 def tables_of(text):

@@ -75,7 +75,11 @@ class Lab:
 
     def __enter__(self):
         call(NETLAB, "down")
-        call(NETLAB, "up", *self.arguments)
+        try:
+            call(NETLAB, "up", *self.arguments)
+        except BaseException:  # Ctrl-C ends netlab before it has cleaned up
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):

@@ -464,7 +464,7 @@ private:
         } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
           pair.rate = *copied;
           pair.source = "measured pair";
-          pair.latency_s = short_write(from, to);
+          pair.latency_s = pair.latency_s ? pair.latency_s : short_write(from, to);
         } else {
           continue;
         }

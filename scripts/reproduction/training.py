@@ -326,7 +326,7 @@ def write_page(work, folder, found):
              "- Predicted is the plan's step and exposed time (of *after*: the recorded passes, then a plan for gradients that are "
              "all there at once). Plans are in gradient order.",
              f"- Losses, means over the workers, are compared with those of one process on the joint batch, in the first {COMPARED} steps "
-             "(fp32, SGD with a learning rate of 0.001: rates that are too high for a model make rounding errors grow).", ""]
+             "(fp32, SGD with a learning rate of 0.0001: high rates make rounding errors grow, where a maximum or a ReLU turns over).", ""]
     for part in PARTS:
         if part not in found:
             continue

@@ -27,8 +27,9 @@ struct PartShape {
 /// the ranks that talk at once.
 ///
 /// One machine: ranks share cores and memory. Each processor writes and adds up what its lanes have
-/// to, one after the other, at its part of the measured rates of as many as are at work. In place nothing is written to anybody: each rank that sums reads all gradients of its
-/// parts once and writes them once, at the measured rate of such sums.
+/// to, one after the other, at its part of the measured rates of as many as are at work. In place
+/// nothing is written to anybody: each rank that sums reads all gradients of its parts once and
+/// writes them once, at the measured rate of such sums.
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
 

@@ -99,7 +99,7 @@ ok simulate split.json --coarsen 4
 stdout_has 'but for what merging parts may have added'
 ok simulate split.json --coarsen 100000
 stdout_has '528 parts of the plan played as one'
-refused 'estimated to take' simulate ring.json --coarsen none --budget 1us
+refused 'would take about' simulate ring.json --coarsen none --budget 1us
 stderr_has '--coarsen auto'
 refused 'auto, none, or how many' simulate ring.json --coarsen 0
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
 # timeout: 900
 # `reckon probe --cluster` on emulated machines whose link speeds are known: it has to find those without being told.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

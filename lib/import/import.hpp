@@ -48,7 +48,7 @@ struct ToolOutput {
 /// only, for no tool tells the tree between them. Options say what outputs of some tools do not: of
 /// several files --collective and --ranks are for those that take them. Throws Error{input} as
 /// "FILE:LINE: problem; remedy", or with the JSON pointer, when anything in a file is not as the
-/// tool prints it; Error{usage} for an id that is none, or an option that no file takes.
+/// tool prints it; Error{usage} for an invalid id, or an option that applies to none of the files.
 [[nodiscard]] std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
                                                 const ImportOptions& options);
 /// The same of one file.

@@ -42,7 +42,7 @@ struct InsideOptions {
   /// What bytes move by: cells of pairs of places are of it. Empty: "cuda" where a worker is a GPU,
   /// else "host".
   std::string transport{};
-  /// Whether what no rate is known of is unlimited even where copies over it were measured: for a
+  /// Links without a known rate count as unlimited, even if copies over them were measured: for a
   /// bound that no execution may break.
   bool only_known_rates = false;
 };

@@ -14,6 +14,14 @@
 
 namespace reckon {
 
+std::vector<int> lane_cpus_of(const PlanRank& rank) {
+  std::vector<int> cpus;
+  for (const LanePlace& lane : rank.lane_places) {
+    cpus.push_back(lane.cpu.value_or(-1));
+  }
+  return cpus;
+}
+
 void settle(RunOptions& options, const PlanRank& rank) {
   const std::vector<int> allowed = allowed_cpus();
   cpu_set_t set;
@@ -28,9 +36,7 @@ void settle(RunOptions& options, const PlanRank& rank) {
   }
   options.pci_address = rank.pci_address;
   options.host_memory = !rank.endpoint.empty() && rank.endpoint_kind != "gpu";
-  for (const LanePlace& lane : rank.lane_places) {
-    options.lane_cpus.push_back(lane.cpu.value_or(-1));
-  }
+  options.lane_cpus = lane_cpus_of(rank);
 }
 
 } // namespace reckon

@@ -14,6 +14,7 @@
 #include "planning/planned_profile.hpp"
 #include "run/checks.hpp"
 #include "run/pass_crew.hpp"
+#include "run/placement.hpp"
 #include "run/transports.hpp"
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
@@ -168,11 +169,7 @@ void Training::join(const TrainingOptions& options) {
     m_gradient = m_engine->options.gradient = options.gradient.first(m_layout.total_bytes);
   }
   if (options.pin_lanes) {
-    for (const LanePlace& lane : m_plan.ranks[m_self].lane_places) {
-      m_engine->options.lane_cpus.push_back(lane.cpu.value_or(-1));
-    }
-  } else {
-    m_engine->options.lane_cpus.clear();
+    m_engine->options.lane_cpus = lane_cpus_of(m_plan.ranks[m_self]);
   }
   const std::optional<Passes> planned =
       std::exchange(m_plan.passes, tensor_by_tensor(m_workload, m_layout));

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # An installation works wherever it lies, and finds the profiles and workloads beside itself.
 source "$(dirname "$0")/../support/shell.sh"
-build=$(realpath "$(dirname "$RECKON")/../..")
-[[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
+need_build
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 for file in bin/reckon share/man/man1/reckon-plan.1 share/bash-completion/completions/reckon \

@@ -2,9 +2,8 @@
 # The installed library: what it shows, and a program that is built against it and trains with a plan.
 # timeout: 600
 source "$(dirname "$0")/../support/shell.sh"
-build=$(realpath "$(dirname "$RECKON")/../..")
-[[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
-! grep -q '^RECKON_SANITIZE:STRING=.' "$build/CMakeCache.txt" || skip "a program that is not sanitized cannot load the library"
+need_build
+need_unsanitized "a program that is not sanitized cannot load the library"
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 mv first prefix # an installation works wherever it lies

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The installed Python package finds the installed library, and declares what the header does. Needs no PyTorch.
 source "$(dirname "$0")/../support/shell.sh"
-build=$(realpath "$(dirname "$RECKON")/../..")
-[[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
-! grep -q '^RECKON_SANITIZE:STRING=.' "$build/CMakeCache.txt" || skip "Python, which is not sanitized, cannot load the library"
+need_build
+need_unsanitized "Python, which is not sanitized, cannot load the library"
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 mv first prefix # an installation works wherever it lies

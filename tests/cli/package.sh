@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The Debian packages hold what is installed, say what they need, and their program works wherever it is unpacked.
 source "$(dirname "$0")/../support/shell.sh"
-build=$(realpath "$(dirname "$RECKON")/../..")
-[[ -e $build/CPackConfig.cmake ]] || skip "$RECKON does not lie in a build folder"
-! grep -q '^RECKON_SANITIZE:STRING=.' "$build/CMakeCache.txt" || skip "nobody packages a sanitized build"
+need_build
+need_unsanitized "nobody packages a sanitized build"
 for tool in cpack dpkg-deb dpkg-shlibdeps; do
   command -v $tool > /dev/null || skip "$tool is not installed (package dpkg-dev)"
 done

@@ -22,6 +22,8 @@
 #   wait_until CONDITION [PID]   waits until the command is true; fails when the process ends before that. The limit of
 #                                five minutes only ends what hangs
 #   free_port                    a TCP port of 127.0.0.1 that nobody has
+#   need_build                   sets `build`, the build folder that the program lies in; skips where there is none
+#   need_unsanitized REASON      after that: skips where it is of a sanitized build
 #   skip REASON                  ends the script; ctest shows it as skipped
 #   fail MESSAGE                 ends the script; shows the last run
 #   at_end COMMAND               run when the script ends, however it does; its exit code stays what it was
@@ -64,6 +66,14 @@ fail() {
 skip() {
   echo "skipped: $*"
   exit 77
+}
+
+need_build() {
+  build=$(realpath "$(dirname "$RECKON")/../..")
+  [[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
+}
+need_unsanitized() {
+  ! grep -q '^RECKON_SANITIZE:STRING=.' "$build/CMakeCache.txt" || skip "$1"
 }
 
 run_as_last() {

@@ -25,6 +25,9 @@ constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 /// TCP begins with some 14 KB a connection: ten times twice as much are 14 MB under way.
 constexpr double k_warm_up_trips = 10;
 constexpr double k_window_trips = 2;
+/// A receiver that did not run for some ms then takes what waits in the socket's buffer: in a
+/// shorter window that is much above the link's rate.
+constexpr double k_least_window = 0.1;
 
 std::int64_t ns(double seconds) {
   return static_cast<std::int64_t>(1e9 * seconds);
@@ -175,7 +178,8 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
   task.in_flight = in_flight(bytes, most);
   task.first = m_random() % 100'000;
   task.warm_up_ns = ns(m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count()));
-  task.window_ns = ns(std::max(window * m_scale, k_window_trips * round_trip.count()));
+  task.window_ns = ns(std::max(
+      {window * m_scale, std::min(window, k_least_window), k_window_trips * round_trip.count()}));
   task.windows = windows;
   return task;
 }

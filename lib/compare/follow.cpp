@@ -22,22 +22,27 @@ constexpr std::array<std::string_view, 9> k_pass_ports{
     k_uplink,         k_bisection_by_order, k_bisection_random, k_bisection_by_racks};
 constexpr std::array<std::string_view, 1> k_processors{k_processor_loop};
 constexpr std::array<std::string_view, 2> k_memories{k_stream_copy, k_stream_add};
-constexpr std::array<std::string_view, 11> k_use_memory{k_numa_copy,
-                                                        k_numa_read,
-                                                        k_numa_write,
-                                                        k_link_bandwidth,
-                                                        k_host_memcpy,
-                                                        k_reduce_sum,
-                                                        k_sum_in_place,
-                                                        k_sum_and_send,
-                                                        k_optimizer_step,
-                                                        k_fabric_aggregate,
-                                                        k_contention_communication};
-constexpr std::array<std::string_view, 16> k_use_processors{
-    k_stream_copy,      k_stream_add,     k_numa_copy,          k_numa_read,
-    k_numa_write,       k_host_memcpy,    k_reduce_sum,         k_sum_in_place,
-    k_sum_and_send,     k_optimizer_step, k_fabric_latency,     k_fabric_write,
-    k_fabric_aggregate, k_memory_latency, k_contention_compute, k_contention_communication};
+constexpr std::array<std::string_view, 12> k_use_memory{
+    k_numa_copy,    k_numa_read,      k_numa_write,       k_link_bandwidth,
+    k_host_memcpy,  k_reduce_sum,     k_sum_cached,       k_sum_in_place,
+    k_sum_and_send, k_optimizer_step, k_fabric_aggregate, k_contention_communication};
+constexpr std::array<std::string_view, 17> k_use_processors{k_stream_copy,
+                                                            k_stream_add,
+                                                            k_numa_copy,
+                                                            k_numa_read,
+                                                            k_numa_write,
+                                                            k_host_memcpy,
+                                                            k_reduce_sum,
+                                                            k_sum_cached,
+                                                            k_sum_in_place,
+                                                            k_sum_and_send,
+                                                            k_optimizer_step,
+                                                            k_fabric_latency,
+                                                            k_fabric_write,
+                                                            k_fabric_aggregate,
+                                                            k_memory_latency,
+                                                            k_contention_compute,
+                                                            k_contention_communication};
 
 /// Differences that explain others of the same machine, those that explain most first.
 struct Layer {

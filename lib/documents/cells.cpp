@@ -61,6 +61,8 @@ constexpr CellCase k_cases[] = {
 
     {k_reduce_sum, machine, k_rate, k_payload,
      "summation of gradients, by element type, threads, operands and part size"},
+    {k_sum_cached, machine, k_rate, k_payload,
+     "the same where all operands but one were just written and are still in the caches"},
     {k_sum_in_place, machine, k_rate, k_stream,
      "memory traffic of sums that are written into each of their operands, in memory that "
      "processes share"},

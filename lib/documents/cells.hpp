@@ -23,6 +23,7 @@ inline constexpr const char* k_numa_write = "numa_to_numa_write_cpu";
 inline constexpr const char* k_link_bandwidth = "link_bandwidth";
 inline constexpr const char* k_host_memcpy = "host_memcpy";
 inline constexpr const char* k_reduce_sum = "reduce_sum";
+inline constexpr const char* k_sum_cached = "sum_cached";
 inline constexpr const char* k_sum_in_place = "sum_in_place";
 inline constexpr const char* k_sum_and_send = "sum_and_send";
 inline constexpr const char* k_optimizer_step = "optimizer_step";

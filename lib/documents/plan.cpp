@@ -568,14 +568,17 @@ static void describe(Visitor& v, MeasuredMachine& m) {
 }
 
 static void describe(Visitor& v, MachineRates& m) {
-  v.about("machine_rates",
-          "What the profile has of copies and sums in pieces of 1 MiB from memory; a run measures "
-          "both again before it begins and when it is over.");
-  v("threads", m.threads, whole(1, std::numeric_limits<int>::max()), "Threads that sum together.");
+  v.about(
+      "machine_rates",
+      "The profile's rates of copies (stream_copy) and sums from memory. A run measures both again "
+      "before its iterations and after them.");
+  v("threads", m.threads, whole(1, std::numeric_limits<int>::max()),
+    "Threads that copy, and sum, together.");
   v("sums", m.sums, one_of(k_sum_tests), "The test that the rate of sums is of, two operands.");
   v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive,
     "Of all threads together, as that test counts.");
-  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive, "Of one thread.");
+  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive,
+    "Bytes that all threads together copy.");
 }
 
 static void describe(Visitor& v, FixedPointPlan& f) {

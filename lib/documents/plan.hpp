@@ -233,7 +233,7 @@ struct MachineRates {
   int threads = 1;                  ///< that sum together
   std::string sums;                 ///< the test: "sum_in_place" or "reduce_sum", of two operands
   double sum_bytes_per_second = 0;  ///< as that test counts
-  double copy_bytes_per_second = 0; ///< of one thread
+  double copy_bytes_per_second = 0; ///< of all threads together
   bool operator==(const MachineRates&) const = default;
 };
 

@@ -24,8 +24,9 @@ constexpr std::array<std::string_view, 8> k_statuses{
 constexpr std::array<std::string_view, 2> k_units{"seconds", "bytes_per_second"};
 constexpr std::array<std::string_view, 2> k_conventions{"payload", "stream"};
 constexpr std::array<std::string_view, 2> k_directions{"one_way", "two_way"};
-constexpr std::array<std::string_view, 11> k_states{
-    "cold", "warm", "pinned", "pageable", "peer", "staged", "L1", "L2", "L3", "L4", "memory"};
+constexpr std::array<std::string_view, 12> k_states{
+    "cold", "warm", "cached_source", "pinned", "pageable", "peer", "staged", "L1", "L2",
+    "L3",   "L4",   "memory"};
 const std::array<std::string_view, 11> k_object_kinds = names_of<ObjectKind, 11>();
 const std::array<std::string_view, 3> k_peer_links = names_of<PeerLinkKind, 3>();
 constexpr Rule k_few = whole(1, 1'000'000'000);
@@ -442,7 +443,8 @@ void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
     "Optimizer; how a sum is stored: cached or streaming; or computation: gemm or embedding, with "
     "its size (gemm_256: side of the matrices; embedding_1000: lookups).");
   v("state", key.state, one_of(k_states).maybe(),
-    "State of the caches: cold, warm; what holds what is loaded: L1 to L4, memory; of the host "
+    "State of the caches: cold, warm, cached_source (only what is read); what holds what is "
+    "loaded: L1 to L4, memory; of the host "
     "memory of a copy to or from a GPU: pinned, "
     "pageable; way of a copy between GPUs: peer (directly), staged (through the host).");
 }

@@ -161,6 +161,7 @@ private:
     task.cpu = key.threads == 1 ? m_options.cpus.front() : -1;
     // As many slots as a server has when each of these ranks works for all others.
     task.slots = key.state == "warm" ? k_in_flight * static_cast<std::uint64_t>(ranks - 1) : 0;
+    task.sources = key.state == "cached_source" ? 2 : 0;
     std::vector<FlowOutcome> outcomes =
         crew(key.transport)
             .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
@@ -289,13 +290,14 @@ CellPlan write_plan(const std::shared_ptr<Bench>& bench, const std::string& tran
 }
 
 CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
-                        std::uint64_t bytes, int pairs, bool two_way, bool warm) {
+                        std::uint64_t bytes, int pairs, bool two_way,
+                        const std::string& state = "cold") {
   CellPlan plan = write_plan(bench, transport, bytes, two_way);
   plan.key.test = k_fabric_aggregate;
   plan.key.pairs = pairs;
-  plan.key.state = warm ? "warm" : "cold";
+  plan.key.state = state;
   plan.visit = Seconds(0.06);
-  if (!warm) {              // there no more writes are in flight than a window has slots
+  if (state != "warm") {    // there no more writes are in flight than a window has slots
     plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
     plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };
   }
@@ -305,7 +307,7 @@ CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& 
 /// A pair whose processes share one processor.
 CellPlan one_processor_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
                             std::uint64_t bytes) {
-  CellPlan plan = aggregate_plan(bench, transport, bytes, 1, true, false);
+  CellPlan plan = aggregate_plan(bench, transport, bytes, 1, true);
   plan.key.threads = 1;
   return plan;
 }
@@ -333,11 +335,15 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
       for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
         const bool usual = kib == 1024;
         if (most || usual) {
-          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, false));
+          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way));
         }
         // Of longer ones no window of several stays in a cache.
         if (two_way && kib <= 1024 && most && (all || usual)) {
-          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, true));
+          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "warm"));
+        }
+        if (two_way && usual) {
+          plans.push_back(
+              aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "cached_source"));
         }
       }
     }

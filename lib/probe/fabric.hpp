@@ -36,6 +36,8 @@ struct FabricProbeOptions : FabricCrewOptions {
 ///                       has everything. Targets go round as the sources do ("cold", as the results
 ///                       of a sum that go into a gradient), or are the few places of a server's
 ///                       window, again and again ("warm"), so that caches help as they do there.
+///                       Or sources are two places in turn ("cached_source"), as sums that were
+///                       just made.
 ///                       Cold ones with as many writes in flight, 4, 8, ... 32, as make them no
 ///                       faster any more (in_flight says how many); also of one pair whose
 ///                       processes share one processor (threads: 1).

@@ -90,6 +90,7 @@ std::string encode(const FlowTask& task) {
               {"count", task.count},
               {"keep_load", task.keep_load},
               {"slots", task.slots},
+              {"sources", task.sources},
               {"cpu", task.cpu}}
       .dump();
 }
@@ -98,7 +99,7 @@ FlowTask decode_task(const std::string& text) {
   const Json json = parse_json(text, "task of rank 0");
   const JsonView view(json, "task of rank 0");
   view.only({"kind", "flows", "lanes", "bytes", "in_flight", "first", "warm_up_ns", "window_ns",
-             "windows", "warm_up", "count", "keep_load", "slots", "cpu"});
+             "windows", "warm_up", "count", "keep_load", "slots", "sources", "cpu"});
   constexpr int k_most = 1 << 20;
   FlowTask task;
   const auto kind =
@@ -123,6 +124,7 @@ FlowTask decode_task(const std::string& text) {
   task.count = view.at("count").count();
   task.keep_load = view.at("keep_load").boolean();
   task.slots = view.at("slots").count();
+  task.sources = view.at("sources").count();
   task.cpu = view.at("cpu").integer(-1, k_most);
   return task;
 }
@@ -278,7 +280,9 @@ void FlowRank::connect(const std::vector<std::string>& addresses) {
 
 std::uint64_t FlowRank::source_of(std::uint64_t number) const {
   const std::uint64_t place = place_of_write(m_task.bytes);
-  return (m_task.first + number) % (m_source.size() / place) * place;
+  const std::uint64_t room = m_source.size() / place;
+  const std::uint64_t places = m_task.sources > 0 ? std::min(room, m_task.sources) : room;
+  return (m_task.first + number) % places * place;
 }
 
 std::uint64_t FlowRank::target_of(std::uint64_t region, std::uint64_t slots,

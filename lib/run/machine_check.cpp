@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t k_piece = std::size_t{1} << 20U;
 constexpr std::size_t k_pieces = 128; ///< of each of two arrays: together more than caches keep
 /// The median of three such times counts: a disturbance of one says nothing.
-constexpr std::int64_t k_time_ns = 30'000'000;
+constexpr std::int64_t k_time_ns = 25'000'000;
 /// Before and after these times, so that all ranks are at work in all of them.
 constexpr std::int64_t k_margin_ns = 10'000'000;
 
@@ -108,50 +108,47 @@ double sum_of(const std::vector<Found>& all) {
 
 MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, int cpu,
                            Seconds limit) {
-  const bool first = rendezvous.rank() == 0;
-  const bool sums = rendezvous.rank() < rates.threads;
-  // Rank 0 copies alone; those that sum share the caches.
   constexpr std::size_t k_fewest = 8;
+  const bool takes_part = rendezvous.rank() < rates.threads;
   const std::size_t pieces =
-      first  ? k_pieces
-      : sums ? std::max(k_fewest, k_pieces / static_cast<std::size_t>(rates.threads))
-             : 0;
+      takes_part ? std::max(k_fewest, k_pieces / static_cast<std::size_t>(rates.threads)) : 0;
   const bool in_place = rates.sums == k_sum_in_place;
-  const OwnMemory own(first || !in_place ? 2 * pieces * k_piece : 0);
+  const std::size_t bytes = 2 * pieces * k_piece;
+  const OwnMemory own(in_place ? 0 : bytes);
   const std::unique_ptr<Mover> mover = make_mover("host"); // memory as ranks share it
-  const std::span<std::byte> shared = mover->allocate(in_place && sums ? 2 * pieces * k_piece : 0);
-  for (const std::span<std::byte> memory : {own.bytes(), shared}) { // a page's first touch is slow
-    std::memset(memory.data(), 0, memory.size());
-  }
-  const auto piece = [pieces](std::span<std::byte> memory, std::size_t array, std::size_t i) {
-    return memory.data() + (array * pieces + i) * k_piece;
+  const std::span<std::byte> memory = in_place ? mover->allocate(bytes) : own.bytes();
+  std::memset(memory.data(), 0, bytes); // a page's first touch is slow
+  const auto operands = [&](std::size_t i) {
+    return std::array<void*, 2>{memory.data() + i * k_piece,
+                                memory.data() + (pieces + i) * k_piece};
   };
-  rendezvous.all_gather("", limit); // nobody is at that any more
-  constexpr auto k_bytes = static_cast<double>(k_piece);
-  Found copy, sum;
-  if (first) {
-    copy.bytes_per_second =
-        k_bytes * rate_of(cpu, pieces, [&](std::size_t i) {
-          std::memcpy(piece(own.bytes(), 1, i), piece(own.bytes(), 0, i), k_piece);
-        });
-  }
-  MachineNow now;
-  now.copy_bytes_per_second = sum_of(gather(rendezvous, copy, limit));
-  if (sums) {
-    const std::span<std::byte> memory = in_place ? shared : own.bytes();
-    const double calls = rate_of(cpu, pieces, [&](std::size_t i) {
-      const std::array<void*, 2> operands{piece(memory, 0, i), piece(memory, 1, i)};
-      if (in_place) {
-        sum_in_place(DType::fp32, operands, k_piece / sizeof(float));
-      } else {
-        const std::array<const void*, 2> sources{operands[0], operands[1]};
-        sum_into(DType::fp32, operands[0], sources, k_piece / sizeof(float));
-      }
+  constexpr std::size_t k_elements = k_piece / sizeof(float);
+  const auto copies = [&](Stores stores) {
+    return rate_of(cpu, pieces, [&](std::size_t i) {
+      const std::array<const void*, 1> source{operands(i)[0]};
+      sum_into(DType::fp32, operands(i)[1], source, k_elements, stores);
     });
-    // As the cells count: what is read and written, and what arrives.
-    sum.bytes_per_second = calls * (in_place ? 4 * k_bytes : k_bytes);
+  };
+  const auto sums = [&](std::size_t i) {
+    const std::array<void*, 2> both = operands(i);
+    const std::array<const void*, 2> sources{both[0], both[1]};
+    in_place ? sum_in_place(DType::fp32, both, k_elements)
+             : sum_into(DType::fp32, both[0], sources, k_elements);
+  };
+  // Of all ranks together; nobody begins before all are there.
+  const auto together = [&](const auto& calls_per_second, double bytes_of_call) {
+    rendezvous.all_gather("", limit);
+    Found found{takes_part ? bytes_of_call * calls_per_second() : 0};
+    return sum_of(gather(rendezvous, found, limit));
+  };
+  constexpr auto k_bytes = static_cast<double>(k_piece);
+  MachineNow now; // as the cells count
+  for (const Stores stores : {Stores::cached, Stores::streaming}) {
+    now.copy_bytes_per_second =
+        std::max(now.copy_bytes_per_second, together([&] { return copies(stores); }, k_bytes));
   }
-  now.sum_bytes_per_second = sum_of(gather(rendezvous, sum, limit));
+  now.sum_bytes_per_second =
+      together([&] { return rate_of(cpu, pieces, sums); }, in_place ? 4 * k_bytes : k_bytes);
   return now;
 }
 

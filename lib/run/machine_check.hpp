@@ -10,11 +10,10 @@
 namespace reckon {
 
 /// Measures again, before and after a run whose ranks share one machine, what the profile has of
-/// copies and sums in pieces of 1 MiB from memory (Plan::machine_rates): a copy by rank 0 alone,
-/// then sums by the first MachineRates::threads ranks at once, each on the processor `cpu` of its
-/// first lane
-/// (-1: wherever the system puts it). Every rank calls it and gets the result. Takes about half a
-/// second, and at most 512 MiB of rank 0 and as much of the others together meanwhile. Throws as
+/// copies and sums in memory that is in no cache (Plan::machine_rates): copies, then sums, by the
+/// first MachineRates::threads ranks at once, each on the processor `cpu` of its first lane (-1:
+/// wherever the system puts it). Every rank calls it and gets the result. Takes about 0.3 s, and
+/// 256 MiB of all ranks together meanwhile (16 MiB of each of more than 16). Throws as
 /// Rendezvous::all_gather().
 [[nodiscard]] MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, int cpu,
                                          Seconds limit);

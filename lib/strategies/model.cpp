@@ -306,9 +306,12 @@ void CostModel::read_shared(const Profile& profile) {
   for (const Cell* const cell : cells) {
     noisy += cell->status == CellStatus::noisy ? 1 : 0;
     const bool one_processor = cell->key.threads == 1;
-    (one_processor ? m_one_processor : m_shared)
-        .push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
-                    2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
+    const std::string& state = cell->key.state;
+    (one_processor              ? m_one_processor
+     : state == "warm"          ? m_slots
+     : state == "cached_source" ? m_results
+                                : m_shared)
+        .push_back({2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
                     scaled(spread, cell->p50)});
   }
   if (m_shared.empty()) {
@@ -331,7 +334,7 @@ void CostModel::read_shared(const Profile& profile) {
   }
   read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
-                                  m_transport, m_shared.size(), noisy));
+                                  m_transport, cells.size(), noisy));
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
@@ -487,12 +490,18 @@ void CostModel::read_reduction(const Profile& profile) {
     cells = profile.select({.test = k_reduce_sum});
   }
   const Rate spread = spread_of(cells);
-  for (const Cell* cell : cells) {
-    if (const auto dtype = dtype_named(cell->key.dtype)) {
-      m_reduce.push_back({*dtype, std::max(1, cell->key.threads),
-                          static_cast<std::size_t>(std::max(2, cell->key.sources)),
-                          static_cast<double>(cell->key.bytes), scaled(spread, cell->p50)});
+  const auto add = [&](std::vector<ReducePoint>& points, const Cell& cell) {
+    if (const auto dtype = dtype_named(cell.key.dtype)) {
+      points.push_back({*dtype, std::max(1, cell.key.threads),
+                        static_cast<std::size_t>(std::max(2, cell.key.sources)),
+                        static_cast<double>(cell.key.bytes), scaled(spread, cell.p50)});
     }
+  };
+  for (const Cell* cell : cells) {
+    add(m_reduce, *cell);
+  }
+  for (const Cell* cell : profile.select({.test = k_sum_cached})) {
+    add(m_reduce_cached, *cell);
   }
   if (m_reduce.empty()) {
     m_assumed.emplace_back("sums take no time: the profile has no reduce_sum");
@@ -568,16 +577,19 @@ std::optional<Rate> CostModel::in_place_rate(DType dtype, int threads, std::size
 
 std::optional<MachineRates> CostModel::machine_rates(bool in_place) const {
   constexpr double k_piece = 1 << 20;
-  const auto copy = std::ranges::find(m_copies, k_piece, &CopyPoint::bytes);
-  if (!m_one_machine || copy == m_copies.end()) {
+  if (!m_one_machine) {
     return std::nullopt;
   }
   MachineRates rates;
   rates.sums = in_place ? k_sum_in_place : k_reduce_sum;
-  rates.copy_bytes_per_second = copy->rate;
   const auto together = std::min(m_ranks.size(), static_cast<std::size_t>(m_cores));
   for (const std::size_t threads : {together, std::size_t{1}}) { // all, where that was measured
     rates.threads = static_cast<int>(threads);
+    const auto copies = std::ranges::find(m_streams, rates.threads, &StreamPoint::threads);
+    if (copies == m_streams.end()) {
+      continue;
+    }
+    rates.copy_bytes_per_second = copies->rate;
     const auto fits = [&](const auto& point, std::size_t operands) {
       return point.dtype == DType::fp32 && point.threads == rates.threads && operands == 2;
     };
@@ -701,16 +713,23 @@ std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
 Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {
   // For the number of talkers nearest in ratio: beyond the most that were measured the machine is
   // saturated, and the rate stays.
-  const bool measured = std::any_of(m_shared.begin(), m_shared.end(),
-                                    [&](const SharedPoint& p) { return p.target == target; });
-  const auto fits = [&](const SharedPoint& p) { return !measured || p.target == target; };
-  const double nearest = std::ranges::min_element(m_shared, {}, [&](const SharedPoint& p) {
-                           return fits(p) ? ratio_distance(p.talkers, talkers) : k_infinite;
-                         })->talkers;
+  const auto distance = [&](const SharedPoint& p) { return ratio_distance(p.talkers, talkers); };
+  const double nearest = std::ranges::min_element(m_shared, {}, distance)->talkers;
   std::vector<SharedPoint> points;
   std::ranges::copy_if(m_shared, std::back_inserter(points),
-                       [&](const SharedPoint& p) { return fits(p) && p.talkers == nearest; });
-  return rate_at(points, part_bytes);
+                       [&](const SharedPoint& p) { return p.talkers == nearest; });
+  return scaled(rate_at(points, part_bytes), cache_gain(talkers, part_bytes, target));
+}
+
+double CostModel::cache_gain(double talkers, double part_bytes, Target target) const {
+  const std::vector<SharedPoint>& points = target == Target::slots ? m_slots : m_results;
+  if (target == Target::gradients || points.empty()) {
+    return 1;
+  }
+  const SharedPoint& nearest = *std::ranges::min_element(points, {}, [&](const SharedPoint& p) {
+    return 10 * ratio_distance(p.talkers, talkers) + ratio_distance(p.bytes, part_bytes);
+  });
+  return nearest.rate.mid / shared_rate(nearest.talkers, nearest.bytes, Target::gradients).mid;
 }
 
 std::optional<Rate> CostModel::one_processor_rate(double part_bytes) const {
@@ -737,8 +756,10 @@ Rate CostModel::rate_at(const std::vector<SharedPoint>& points, double part_byte
 
 double CostModel::best_shared_rate() const {
   double best = 0;
-  for (const SharedPoint& p : m_shared) {
-    best = std::max(best, p.rate.hi);
+  for (const std::vector<SharedPoint>* const points : {&m_shared, &m_slots, &m_results}) {
+    for (const SharedPoint& p : *points) {
+      best = std::max(best, p.rate.hi);
+    }
   }
   return best;
 }
@@ -762,13 +783,28 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
   if (m_reduce.empty()) {
     return {k_infinite, k_infinite, k_infinite};
   }
-  // What differs least, the element type before all, then the threads, the operands, the size.
-  const ReducePoint& nearest = *std::ranges::min_element(m_reduce, {}, [&](const ReducePoint& p) {
+  const ReducePoint& nearest = nearest_of(m_reduce, dtype, threads, sources, part_bytes);
+  return scaled(nearest.rate, 1.0 / nearest.threads);
+}
+
+/// What differs least, the element type before all, then the threads, the operands, the size.
+const CostModel::ReducePoint& CostModel::nearest_of(const std::vector<ReducePoint>& points,
+                                                    DType dtype, int threads, std::size_t sources,
+                                                    double part_bytes) {
+  return *std::ranges::min_element(points, {}, [&](const ReducePoint& p) {
     return (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
            10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
            (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
   });
-  return scaled(nearest.rate, 1.0 / nearest.threads);
+}
+
+double CostModel::cached_sum_gain(DType dtype, int threads, std::size_t sources) const {
+  if (m_reduce.empty() || m_reduce_cached.empty()) {
+    return 1;
+  }
+  const ReducePoint& cached = nearest_of(m_reduce_cached, dtype, threads, sources, 0);
+  return cached.rate.mid /
+         nearest_of(m_reduce, cached.dtype, cached.threads, cached.sources, cached.bytes).rate.mid;
 }
 
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {

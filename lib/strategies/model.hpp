@@ -83,6 +83,7 @@ public:
   enum class Target {
     gradients, ///< all over the peer's gradient: as good as never cached
     slots,     ///< the few slots of a window, again and again
+    results,   ///< as gradients, of sums just made: their sources are cached
   };
   /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
   /// at once, in parts of `part_bytes`.
@@ -113,6 +114,9 @@ public:
   /// counts (n-1) b).
   [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,
                                  double part_bytes) const;
+  /// How much faster sums are whose operands but one are still in the caches, as they were just
+  /// written; 1 where the profile does not say.
+  [[nodiscard]] double cached_sum_gain(DType dtype, int threads, std::size_t sources) const;
   /// Operand bytes per second that one lane of a rank adds up: reduce_rate(), times what the stores
   /// gain that it writes its sums with.
   [[nodiscard]] Rate sum_rate(const RankModel& rank, DType dtype, std::size_t sources,
@@ -188,7 +192,6 @@ private:
     double rate; ///< copied by all of them: half of what STREAM counts
   };
   struct SharedPoint {
-    Target target;
     double talkers, bytes;
     Rate rate;
   };
@@ -199,11 +202,17 @@ private:
   void read_shared(const Profile& profile);
   void read_latency(const Profile& profile);
   void read_reduction(const Profile& profile);
+  [[nodiscard]] static const ReducePoint& nearest_of(const std::vector<ReducePoint>& points,
+                                                     DType dtype, int threads, std::size_t sources,
+                                                     double part_bytes);
   void read_stores(const Profile& profile);
   void read_memory(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
+  /// How much faster ranks write to the target than to gradients, by the setting nearest to this
+  /// one that was measured; 1 where none was.
+  [[nodiscard]] double cache_gain(double talkers, double part_bytes, Target target) const;
   /// The rate at a part size, of points that ascend in it; at least one.
   [[nodiscard]] static Rate rate_at(const std::vector<SharedPoint>& points, double part_bytes);
 
@@ -214,9 +223,11 @@ private:
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
-  std::vector<SharedPoint> m_shared, m_one_processor;
+  std::vector<SharedPoint> m_shared;           ///< cold: Target::gradients
+  std::vector<SharedPoint> m_slots, m_results; ///< by what they are written from and to
+  std::vector<SharedPoint> m_one_processor;
   std::optional<Curve> m_port_curve;
-  std::vector<ReducePoint> m_reduce;
+  std::vector<ReducePoint> m_reduce, m_reduce_cached;
   std::vector<InPlacePoint> m_in_place;
   double m_best_memory = 0;          ///< rate of memory traffic; 0: not measured
   std::map<double, double> m_cached; ///< the same of all cores' copies in caches, by their bytes

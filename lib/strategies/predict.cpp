@@ -54,6 +54,22 @@ bool slots_stay_cached(const CostModel& model, const Load& load, const PartShape
          model.cache_bytes();
 }
 
+/// Whether a sum is still in the caches when it is sent: on each processor it and one copy of it
+/// fit into them.
+bool results_are_cached(const CostModel& model, const PartShape& shape) {
+  return 2 * shape.part_bytes * static_cast<double>(model.cores()) <= model.cache_bytes();
+}
+
+/// Whether the operands of a sum that came into slots are still in the caches: each lane has a
+/// processor of its own, so that it sums what comes at once, and those of a part fit into the
+/// caches on each.
+bool operands_are_cached(const CostModel& model, const Load& load, const PartShape& shape) {
+  const double lanes = active_ranks(load) * model.ranks().front().lanes;
+  return load.slot_bytes > 0 && lanes <= static_cast<double>(model.cores()) &&
+         static_cast<double>(load.operands * model.cores()) * shape.part_bytes <=
+             model.cache_bytes();
+}
+
 } // namespace
 
 Prediction predict_shared(const CostModel& model, const Load& load, const PartShape& shape) {
@@ -68,20 +84,25 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
                            to_text(Bytes(static_cast<std::uint64_t>(moved))),
                            to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
   const std::vector<ProcessorWork> processors = processor_work(model, load);
-  const double cached = slots_stay_cached(model, load, shape) ? load.slot_bytes : 0;
+  const double into_slots = slots_stay_cached(model, load, shape) ? load.slot_bytes : 0;
+  // An all-reduce brings each rank's sum to all others: half of what moves was just added up.
+  const double of_results = results_are_cached(model, shape) ? moved / 2 : 0;
+  const bool cached_operands = operands_are_cached(model, load, shape);
   for (const Estimate e : k_estimates) {
     const auto rate = [&](Target target) {
       return model.shared_rate(talkers, shape.part_bytes, target).slow_to_fast(e);
     };
     const double cold = rate(Target::gradients);
-    const double of_cold = 1 + cached / moved * (cold / rate(Target::slots) - 1); // the time of it
+    const double of_cold = 1 + into_slots / moved * (cold / rate(Target::slots) - 1) +
+                           of_results / moved * (cold / rate(Target::results) - 1); // its time
     const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes);
     const auto rates = [&](std::size_t busy) {
       const auto processors_at_work = static_cast<double>(busy);
       const double of_processors = alone ? processors_at_work * alone->slow_to_fast(e) : cold;
+      const auto threads = static_cast<int>(busy);
       const double of_each =
-          model.reduce_rate(shape.dtype, static_cast<int>(busy), load.operands, shape.part_bytes)
-              .slow_to_fast(e);
+          model.reduce_rate(shape.dtype, threads, load.operands, shape.part_bytes).slow_to_fast(e) *
+          (cached_operands ? model.cached_sum_gain(shape.dtype, threads, load.operands) : 1);
       return ProcessorRates{std::min(of_processors, cold) / of_cold, processors_at_work * of_each};
     };
     const ProcessorTimes times = processor_times(processors, rates);

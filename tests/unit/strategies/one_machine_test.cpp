@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for ranks that share one machine.
+#include "fixtures.hpp"
+
+#include "documents/quantity_names.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
+#include "strategies/play.hpp"
+#include "support/refusals.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+
+const Workload k_model = one_tensor(16U << 20U); // 64 MiB
+
+TEST(Planner, OneMachineTermsAreBytesOverRates) {
+  // 2 workers, colocated, 64 MiB: each sends M/2 up and M/2 back: 2M in all = 128 MiB at 8 GB/s;
+  // each sums M/2 of operands: M in all at 10 GB/s.
+  const Plan plan = plan_for(one_machine(), k_model, 2, 0, {.strategy = "ps_colocated"});
+  const double model = 64.0 * 1024 * 1024;
+  ASSERT_EQ(plan.prediction.terms[0].name, "transport");
+  EXPECT_NEAR(plan.prediction.terms[0].seconds, 2 * model / 8e9, 1e-9);
+  EXPECT_NEAR(plan.prediction.terms[1].seconds, model / 10e9, 1e-9);
+}
+
+TEST(Planner, SumsInPlaceAreMemoryTrafficOverItsRate) {
+  // 2 workers, 64 MiB: both gradients are read and written, 4 x 64 MiB, at 40 GB/s; the bound at
+  // the best rate ever measured, 50 GB/s.
+  const double traffic = 4 * 64.0 * 1024 * 1024;
+  const Plan plan = plan_for(machine_that_shares(), k_model, 2, 0, {});
+  EXPECT_TRUE(plan.sums_in_place);
+  EXPECT_NEAR(plan.prediction.mid_seconds, traffic / 40e9, 1e-9);
+  EXPECT_NEAR(plan.prediction.bound_seconds, traffic / 50e9, 1e-9);
+  EXPECT_THAT(plan.prediction.bound_by, testing::HasSubstr("stream_copy"));
+  EXPECT_LE(plan.part_bytes, 1048576U);
+}
+
+TEST(Planner, OneServerSumsInPlaceWithOneThread) {
+  // It has 2 x 2 x 64 MiB of traffic; one thread of two does 40 GB/s here, and so do both together.
+  Profile p = machine_that_shares();
+  p.cells[p.cells.size() - 3].p50 = 20e9; // one thread alone
+  p.cells[p.cells.size() - 3].samples = {20e9};
+  const Plan plan = plan_for(p, k_model, 2, 1, {.strategy = "ps_noncolocated"});
+  EXPECT_TRUE(plan.sums_in_place);
+  EXPECT_NEAR(plan.prediction.mid_seconds, 4 * 64.0 * 1024 * 1024 / 20e9, 1e-9);
+}
+
+TEST(Planner, ProcessorsSumInPlaceWhatAllTheirRanksHave) {
+  // Three workers and a server that sums 4/10, the workers 2/10 each. Ranks 0 and 2 have the first
+  // of two processors, 4/10 of all, ranks 1 and 3 the second, 6/10: 8/10 are done at the rate of
+  // both, 2/10 at that of one.
+  Profile p = machine_that_shares();
+  p.cells[p.cells.size() - 3].p50 = 30e9; // one thread alone
+  p.cells[p.cells.size() - 3].samples = {30e9};
+  const Workload model = one_tensor(20U << 20U); // 80 parts
+  const Plan plan = plan_for(p, model, 3, 1, {.strategy = "byteps_split"});
+  EXPECT_TRUE(plan.sums_in_place);
+  const double traffic = 6 * 80.0 * 1024 * 1024;
+  EXPECT_NEAR(plan.prediction.mid_seconds, traffic * (0.8 / 40e9 + 0.2 / 30e9), 1e-9);
+}
+
+TEST(Planner, APlayOfSumsInPlaceTakesAsLongAsPredictedWhereAllServersSumAlike) {
+  const Profile profile = machine_that_shares(); // of two cores
+  const auto expect_alike = [&](const char* strategy, std::uint64_t workers,
+                                std::uint64_t servers) {
+    const Plan plan = plan_for(profile, k_model, workers, servers, {.strategy = strategy});
+    ASSERT_TRUE(plan.sums_in_place);
+    const PlanNetwork network = network_of(plan, profile);
+    const double played = play(lower(plan), network.network, network.cost).total_seconds;
+    EXPECT_NEAR(played, plan.prediction.mid_seconds, 0.01 * played) << strategy;
+  };
+  expect_alike("byteps_split", 2, 0);
+  expect_alike("ps_colocated", 4, 0);
+  expect_alike("ps_noncolocated", 2, 1);
+}
+
+TEST(Planner, SumsInPlaceOnlyWhereTheyCanBe) {
+  const auto plan = [](const PlanOptions& options) {
+    return plan_for(machine_that_shares(), k_model, 2, 0, options);
+  };
+  EXPECT_FALSE(plan({.sums_in_place = false}).sums_in_place);
+  EXPECT_FALSE(plan({.strategy = "ring"}).sums_in_place);
+  EXPECT_FALSE(plan({.optimizer = Optimizer::sgd}).sums_in_place);
+  EXPECT_FALSE(plan_for(one_machine(), k_model, 2, 0, {}).sums_in_place); // not measured
+  EXPECT_REFUSED(input, "no sum_in_place cells",
+                 plan_for(one_machine(), k_model, 2, 0, {.sums_in_place = true}));
+  EXPECT_REFUSED(input,
+                 "the ranks are on several machines, and only ranks of one read each other's "
+                 "memory; leave --sums out",
+                 plan_for(cluster(1e9, 1e9), k_model, 2, 0, {.sums_in_place = true}));
+  EXPECT_REFUSED(input, "one worker has nothing to add; leave --sums out",
+                 plan_for(machine_that_shares(), k_model, 1, 0, {.sums_in_place = true}));
+  EXPECT_REFUSED(input, "a ring hands sums on", plan({.strategy = "ring", .sums_in_place = true}));
+  EXPECT_REFUSED(input, "--optimizer sgd needs gradients that are sent; leave --sums out",
+                 plan({.sums_in_place = true, .optimizer = Optimizer::sgd}));
+  EXPECT_REFUSED(input, "--reduction fixed:24 needs gradients that are sent",
+                 plan({.sums_in_place = true, .fixed_point = FixedPointRequest{24, 1}}));
+}
+
+TEST(Planner, SumsInPlaceSayWhatMovesAndWhatSendingWouldTake) {
+  const auto quantity = [](const Plan& plan, std::string_view name) {
+    const auto found = std::ranges::find(plan.quantities, name, &Quantity::name);
+    return found == plan.quantities.end() ? 0 : found->value;
+  };
+  const auto plan = [](std::optional<bool> in_place) {
+    return plan_for(machine_that_shares(), k_model, 2, 0,
+                    {.strategy = "ps_colocated", .sums_in_place = in_place});
+  };
+  const Plan taken = plan({});
+  ASSERT_TRUE(taken.sums_in_place);
+  EXPECT_EQ(quantity(taken, "moved_bytes"), 4 * 64.0 * 1024 * 1024); // as the bound counts
+  EXPECT_NEAR(quantity(taken, k_sums_sent_seconds), plan(false).prediction.mid_seconds,
+              0.02 * plan(false).prediction.mid_seconds); // a formula there, a play here
+  for (const Quantity& q : taken.quantities) {
+    EXPECT_THAT(q.equation,
+                testing::Not(testing::HasSubstr("fabric_aggregate"))); // nothing is sent
+  }
+  EXPECT_EQ(quantity(plan(true), k_sums_sent_seconds), 0); // asked for: nothing else was looked at
+}
+
+TEST(Planner, NoPredictionIsBelowItsBound) {
+  // One thread alone sums at 40 GB/s, so that 16 are taken for 640; the best that was measured of
+  // the memory is 50 GB/s: 4 gradients of 64 MiB through it.
+  Profile p = machine_that_shares();
+  p.machines[0].cores = 16;
+  std::erase_if(p.cells,
+                [](const Cell& c) { return c.key.test == "sum_in_place" && c.key.threads == 2; });
+  const Plan plan = plan_for(p, k_model, 2, 0, {.sums_in_place = true});
+  EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 64.0 * 1024 * 1024 / 50e9, 1e-9);
+  EXPECT_NEAR(plan.prediction.mid_seconds, plan.prediction.bound_seconds, 1e-9);
+  ASSERT_THAT(plan.assumed, testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(plan.assumed.back(),
+              testing::AllOf(testing::HasSubstr("contradicts itself: by its sum_in_place cells"),
+                             testing::HasSubstr("(stream_copy)")));
+  for (const Candidate& c : plan.candidates) {
+    if (c.prediction) {
+      EXPECT_GE(c.prediction->mid_seconds, c.prediction->bound_seconds * (1 - 1e-9));
+    }
+  }
+}
+
+TEST(Planner, SumsInPlaceAreTakenOnlyWhereTheyAreFaster) {
+  Profile p = machine_that_shares();
+  for (std::size_t i = p.cells.size() - 3; i + 1 < p.cells.size(); ++i) {
+    p.cells[i].p50 = 4e9;
+    p.cells[i].samples = {4e9};
+  }
+  const Plan sent = plan_for(p, k_model, 2, 0, {});
+  EXPECT_FALSE(sent.sums_in_place);
+  EXPECT_NE(std::ranges::find(sent.quantities, k_sums_in_place_seconds, &Quantity::name),
+            sent.quantities.end());
+  EXPECT_TRUE(plan_for(p, k_model, 2, 0, {.sums_in_place = true}).sums_in_place);
+}
+
+TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
+  // 1 KiB: 2 KiB of gradients in a cache of 32 KiB; a core copies 4 KiB in 40 ns, which is 204.8
+  // GB/s of reads and writes, two cores 409.6.
+  Profile p = machine_that_shares();
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back(
+      {.id = "m0/l1", .kind = ObjectKind::cache, .parent = "m0", .cache_level = 1, .bytes = 32768});
+  add_time(p,
+           {.test = "host_memcpy",
+            .from = "m0",
+            .to = "m0",
+            .bytes = 4096,
+            .threads = 1,
+            .state = "warm"},
+           40e-9);
+  const Plan plan = plan_for(p, one_tensor(256), 2, 0, {});
+  EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 1024 / 409.6e9, 1e-15);
+}
+
+TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
+  // Two gradients of 16 MiB on two cores, 16 MiB each, in a last-level cache of 64 MiB: as much as
+  // a copy of 8 MiB reads and writes. Between 6 and 12 MiB that may be as fast as with 6; that 4
+  // KiB are copied in 40 ns from the first level says nothing of it, nor do 48 MiB from memory.
+  Profile p = machine_that_shares(); // 50 GB/s of memory traffic
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back({.id = "m0/l3",
+                                .kind = ObjectKind::cache,
+                                .parent = "m0",
+                                .cache_level = 3,
+                                .bytes = 64U << 20U});
+  const auto copy = [&](std::uint64_t bytes, double bytes_per_s) {
+    add_time(p,
+             {.test = "host_memcpy",
+              .from = "m0",
+              .to = "m0",
+              .bytes = bytes,
+              .threads = 1,
+              .state = "warm"},
+             static_cast<double>(bytes) / bytes_per_s);
+  };
+  copy(4096, 102.4e9);
+  copy(6U << 20U, 20e9);
+  copy(12U << 20U, 15e9);
+  copy(48U << 20U, 7e9);
+  const auto bound = [&](std::uint64_t mib) {
+    return plan_for(p, one_tensor(mib << 18U), 2, 0, {}).prediction.bound_seconds;
+  };
+  const double traffic = 4 * (16U << 20U); // two gradients, each read and written
+  EXPECT_NEAR(bound(16), traffic / (2 * 2 * 20e9), 1e-12);
+  // Of 30 MiB each core has what a copy of 15 MiB has; 80 MiB are not in the cache.
+  EXPECT_NEAR(bound(30), traffic / 16 * 30 / (2 * 2 * 15e9), 1e-12);
+  EXPECT_NEAR(bound(40), traffic / 16 * 40 / 50e9, 1e-12);
+}
+
+/// How long the writes of a plan of one machine take, without sums and fill.
+double transport_seconds(const Plan& plan) {
+  return plan.prediction.terms.at(0).seconds;
+}
+
+TEST(Planner, SlotsAreCachedWhereAllThatAWindowTouchesFitsIntoTheCache) {
+  // Two ranks have 8 parts of 64 KiB under way. Of each the push is read and written, the own
+  // gradient is read, and the sum comes back: 4 x 512 KiB. Pushes are half of all that is moved.
+  const auto seconds = [](std::uint64_t cache_bytes) {
+    Profile p = one_machine();
+    p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+    p.topology.objects.push_back({.id = "m0/l3",
+                                  .kind = ObjectKind::cache,
+                                  .parent = "m0",
+                                  .cache_level = 3,
+                                  .bytes = cache_bytes});
+    add_rate(p,
+             {.test = "fabric_aggregate",
+              .from = "m0",
+              .to = "m0",
+              .bytes = 65536,
+              .pairs = 1,
+              .transport = "host",
+              .direction = "two_way",
+              .state = "warm"},
+             16e9);
+    return transport_seconds(
+        plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536}));
+  };
+  constexpr double k_bytes = 64.0 * 1024 * 1024;
+  EXPECT_NEAR(seconds(2U << 20U), k_bytes / 16e9 + k_bytes / 8e9, 1e-9);
+  EXPECT_NEAR(seconds((2U << 20U) - 4096), 2 * k_bytes / 8e9, 1e-9);
+}
+
+TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
+  // Two processors write 8 GB/s and add up 10 together, one of them 5 and 5 alone. In a ring of
+  // three each rank writes 4/3 of the gradient and adds up 2/3 of it. While the processor of rank 1
+  // does that, the other one does half of what ranks 0 and 2 have: each writes at 4 and adds up at
+  // 5. The other half it does alone. Of four ranks each processor has two: all write 6 and add
+  // up 3.
+  Profile p = one_machine();
+  add_rate(p,
+           {.test = "fabric_aggregate",
+            .from = "m0",
+            .to = "m0",
+            .bytes = 65536,
+            .threads = 1,
+            .pairs = 1,
+            .transport = "host",
+            .direction = "two_way"},
+           5e9);
+  const Workload model = one_tensor(12U << 20U); // 768 parts, equal shares for three and four
+  constexpr double k_bytes = 48.0 * 1024 * 1024;
+  const auto plan = [&](std::uint64_t workers) {
+    return plan_for(p, model, workers, 0, {.strategy = "ring", .part_bytes = 65536});
+  };
+  EXPECT_NEAR(transport_seconds(plan(3)), (4 / 3.0 / 4e9 + 4 / 3.0 / 5e9) * k_bytes, 1e-9);
+  EXPECT_NEAR(plan(3).prediction.terms.at(1).seconds, 4 / 3.0 * k_bytes / 5e9, 1e-9);
+  EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
+}
+
+/// One machine whose last-level cache has that many bytes.
+Profile with_cache(Profile p, std::uint64_t bytes) {
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back(
+      {.id = "m0/l3", .kind = ObjectKind::cache, .parent = "m0", .cache_level = 3, .bytes = bytes});
+  return p;
+}
+
+/// Writes of 1 MiB between two ranks, with the caches in that state.
+void add_writes(Profile& p, const char* state, double bytes_per_s) {
+  add_rate(p,
+           {.test = "fabric_aggregate",
+            .from = "m0",
+            .to = "m0",
+            .bytes = 1048576,
+            .pairs = 1,
+            .transport = "host",
+            .direction = "two_way",
+            .state = state},
+           bytes_per_s);
+}
+
+TEST(Planner, SumsThatWereJustMadeAreSentFasterWhereTheyAreStillCached) {
+  // Half of what an all-reduce moves are sums. On each of two processors one and its copy take
+  // twice the part, of 1 MiB or 64 KiB: the gain is that of 1 MiB, the only size measured.
+  const auto seconds = [](const char* strategy, std::uint64_t cache_bytes,
+                          std::uint64_t part_bytes) {
+    Profile p = with_cache(one_machine(), cache_bytes);
+    add_writes(p, "cached_source", 12e9);
+    return transport_seconds(
+        plan_for(p, k_model, 2, 0, {.strategy = strategy, .part_bytes = part_bytes}));
+  };
+  constexpr double k_bytes = 64.0 * 1024 * 1024;
+  for (const char* const strategy : {"ps_colocated", "ring"}) {
+    EXPECT_NEAR(seconds(strategy, 4U << 20U, 1048576), k_bytes / 8e9 + k_bytes / 12e9, 1e-9);
+    EXPECT_NEAR(seconds(strategy, 4U << 20U, 65536), k_bytes / 8e9 + k_bytes / 12e9, 1e-9);
+    EXPECT_NEAR(seconds(strategy, (4U << 20U) - 64, 1048576), 2 * k_bytes / 8e9, 1e-9);
+  }
+}
+
+TEST(Planner, PartsShorterThanTheCachedWritesThatWereMeasuredGainAsMuch) {
+  Profile p = with_cache(one_machine(), 2U << 20U);
+  add_writes(p, "warm", 16e9);
+  constexpr double k_bytes = 64.0 * 1024 * 1024;
+  EXPECT_NEAR(transport_seconds(
+                  plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536})),
+              k_bytes / 16e9 + k_bytes / 8e9, 1e-9);
+}
+
+TEST(Planner, PartsThatJustCameAreSummedFasterWhereTheyAreStillCached) {
+  // Two processors sum two operands of 64 KiB each: 256 KiB. Each rank of a parameter server adds
+  // up half of the gradient, together at 10 GB/s, or 15 where the operands are cached. What comes
+  // round a ring goes into the gradients, not into slots.
+  const auto seconds = [](const char* strategy, std::uint64_t cache_bytes,
+                          std::uint64_t workers = 2) {
+    Profile p = with_cache(one_machine(), cache_bytes);
+    Cell cached = sum_rate("m0", 2, 15e9);
+    cached.key.test = "sum_cached";
+    p.cells.push_back(cached);
+    return plan_for(p, k_model, workers, 0, {.strategy = strategy, .part_bytes = 65536})
+        .prediction.terms.at(1)
+        .seconds;
+  };
+  constexpr double k_bytes = 64.0 * 1024 * 1024;
+  EXPECT_NEAR(seconds("ps_colocated", 262144), k_bytes / 15e9, 1e-9);
+  EXPECT_NEAR(seconds("ps_colocated", 262143), k_bytes / 10e9, 1e-9);
+  EXPECT_NEAR(seconds("ring", 262144), k_bytes / 10e9, 1e-9);
+  EXPECT_NEAR(seconds("ps_colocated", 1U << 20U, 4), 3 * k_bytes / 10e9, 1e-9); // two share one
+}
+
+TEST(Planner, ARunMeasuresTheMachineAgainWithAsManyThreadsAsTheProfile) {
+  const auto rates = [](std::uint64_t workers, bool in_place) {
+    return plan_for(machine_that_shares(), k_model, workers, 0, {.sums_in_place = in_place})
+        .machine_rates;
+  };
+  ASSERT_TRUE(rates(4, true)); // of two cores
+  EXPECT_EQ(*rates(4, true), (MachineRates{2, "sum_in_place", 40e9, 25e9}));
+  Profile alone = machine_that_shares();
+  std::erase_if(alone.cells, [](const Cell& c) { return c.key.test == "stream_copy"; });
+  EXPECT_FALSE(plan_for(alone, k_model, 2, 0, {}).machine_rates); // no copies to compare with
+}
+
+} // namespace
+} // namespace reckon

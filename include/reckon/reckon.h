@@ -65,7 +65,8 @@ typedef struct reckon_session reckon_session;
 /** How to join. Set struct_bytes, zero the rest: each zero is a default. Texts are copied. */
 typedef struct reckon_options {
   size_t struct_bytes; /**< sizeof(reckon_options) */
-  const char* plan;    /**< file of `reckon plan`: an all-reduce without an optimizer's step */
+  const char* plan;    /**< file of `reckon plan`: an all-reduce in gradient order, without an
+                            optimizer's step */
   /** The workload that the plan was made from: a file or a shipped name. NULL: the plan names it,
    *  and it is shipped or lies beside the plan. */
   const char* workload;
@@ -124,7 +125,8 @@ RECKON_API const char* reckon_error(void);
  * @param options as described there
  * @param session out: the session; NULL on an error
  * @return RECKON_OK; RECKON_INPUT, also where the plan has an optimizer's step, is asynchronous, is
- *         no all-reduce or is for another number of ranks; RECKON_UNAVAILABLE: no such transport
+ *         no all-reduce, hides traffic behind the next forward pass (`--order priority`) or is for
+ *         another number of ranks; RECKON_UNAVAILABLE: no such transport
  *         here; RECKON_PEER: a rank did not come within join_seconds, or ended
  */
 RECKON_API reckon_status reckon_join(const reckon_options* options, reckon_session** session);

@@ -18,6 +18,7 @@
 #include "run/transports.hpp"
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/parts.hpp"
 #include "training/scale.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ namespace {
 constexpr Seconds k_no_limit{1e9};
 constexpr std::size_t k_kept_steps = 1000;
 
-/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers.
+/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers, or
+/// that counts on more than a training program does.
 void require_plain_sums(const Plan& plan, const std::string& file) {
   const char* const what = plan.collective != Collective::all_reduce ? "is no all-reduce"
                            : plan.asynchronous                       ? "is asynchronous"
@@ -43,6 +45,12 @@ void require_plain_sums(const Plan& plan, const std::string& file) {
                                             : nullptr;
   if (what != nullptr) {
     fail(ErrorKind::input, fmt::format("{}: the plan {}; plan for plain sums", file, what));
+  }
+  if (plan.passes && !in_gradient_order(plan.parts)) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the plan hides traffic behind the next forward pass, and a training "
+                     "program waits for all gradients before it; plan with --order gradient",
+                     file));
   }
 }
 

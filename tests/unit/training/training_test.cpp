@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -43,7 +44,8 @@ struct Job {
   std::string transport = "host", strategy = "byteps_split";
   std::uint64_t workers = 2, servers = 1;
   int lanes = 2;
-  bool in_place = false; ///< sums, on a machine that was measured to be good at it
+  bool in_place = false;        ///< sums, on a machine that was measured to be good at it
+  std::optional<Order> order{}; ///< of parts beside passes; none: no passes
   Workload workload = mixed();
   std::string folder{}; ///< of plan.json and workload.json
   int port = 0;
@@ -58,6 +60,10 @@ Job prepared(Job job) {
   PlanOptions options;
   options.strategy = job.strategy;
   options.part_bytes = k_part;
+  if (job.order) {
+    options.forward_seconds = options.backward_seconds = 1e-4;
+    options.order = *job.order;
+  }
   Plan plan = test::plan_for(job.in_place ? test::machine_that_shares() : test::one_machine(),
                              job.workload, job.workers, job.servers, options, job.lanes);
   EXPECT_EQ(plan.sums_in_place, job.in_place);
@@ -256,6 +262,18 @@ TEST(Training, WorkersThatSumAndAverageAreToldSo) {
       [](reckon_options& options) {
         options.average = std::string(std::getenv("RECKON_RANK")) == "1" ? 1 : 0;
       });
+}
+
+TEST(Training, APlanWithPassesIsJoinedIfItHidesNothingBehindTheForwardPass) {
+  const Job gradient = prepared({.order = Order::gradient});
+  run_job(gradient, [](Member& m, RankProcess&) { train(m, 2); });
+  const Job priority = prepared({.order = Order::priority});
+  set_rank(priority, 0);
+  const std::string plan = priority.folder + "/plan.json";
+  const reckon_options options = options_for(priority, plan);
+  reckon_session* session = nullptr;
+  EXPECT_EQ(reckon_join(&options, &session), RECKON_INPUT);
+  EXPECT_THAT(reckon_error(), HasSubstr("plan with --order gradient"));
 }
 
 TEST(Training, SumsInPlaceWaitForTheirTensorsAsWell) {

@@ -131,6 +131,17 @@ RECKON_API const char* reckon_error(void);
  */
 RECKON_API reckon_status reckon_join(const reckon_options* options, reckon_session** session);
 
+/**
+ * reckon_join() for a program that wants to look at something in between, Ctrl-C for example. The
+ * first call, with *session NULL, begins; after RECKON_PENDING call again, with the same session,
+ * or give up by reckon_abandon(). A session that has not joined yet is good for nothing else.
+ * @param session in and out: NULL, or what the call before left there; NULL on an error
+ * @param seconds how long this call may take; negative: without a limit of its own
+ * @return RECKON_PENDING: the time is over, and joining goes on; else as reckon_join()
+ */
+RECKON_API reckon_status reckon_join_within(const reckon_options* options,
+                                            reckon_session** session, double seconds);
+
 /** Fills in what the session is. Returns RECKON_OK, or RECKON_INPUT for another struct_bytes than
  *  this version's. */
 RECKON_API reckon_status reckon_describe(reckon_session* session, reckon_description* description);
@@ -199,6 +210,15 @@ RECKON_API reckon_status reckon_report(reckon_session* session, const char** jso
  *         rank does not take part in: the job ends for all
  */
 RECKON_API reckon_status reckon_leave(reckon_session* session);
+
+/**
+ * The same for a program that wants to look at something in between. After RECKON_PENDING call
+ * again, or reckon_abandon(); no step can begin any more.
+ * @param session in and out: NULL afterwards, but for RECKON_PENDING
+ * @param seconds how long this call may take; negative: without a limit
+ * @return RECKON_PENDING: the time is over, and the others are waited for; else as reckon_leave()
+ */
+RECKON_API reckon_status reckon_leave_within(reckon_session** session, double seconds);
 
 /**
  * Ends the job for all ranks, whose calls return RECKON_PEER with this rank, its host and `why`,

@@ -493,6 +493,57 @@ TEST(Training, WhoLeavesBeforeTheOthersIsNamed) {
   });
 }
 
+TEST(Training, JoiningCanBeGivenUpAndBegunAgain) {
+  const Job job = prepared({});
+  set_rank(job, 0); // the others never come
+  const std::string plan = job.folder + "/plan.json";
+  const reckon_options options = options_for(job, plan);
+  for (int again = 0; again < 2; ++again) { // the port is free again
+    reckon_session* session = nullptr;
+    ASSERT_EQ(reckon_join_within(&options, &session, 0), RECKON_PENDING) << reckon_error();
+    ASSERT_EQ(reckon_join_within(&options, &session, 0.2), RECKON_PENDING) << reckon_error();
+    EXPECT_EQ(reckon_begin(session), RECKON_INPUT);
+    EXPECT_THAT(reckon_error(), HasSubstr("has not joined yet"));
+    reckon_abandon(session, "Ctrl-C");
+  }
+}
+
+TEST(Training, JoiningAndLeavingGoOnBetweenCalls) {
+  const Job job = prepared({});
+  support::run_ranks(job.ranks(), std::chrono::seconds(240), [&](RankProcess& self) {
+    set_rank(job, self.rank());
+    const std::string plan = job.folder + "/plan.json";
+    const reckon_options options = options_for(job, plan);
+    Member member;
+    reckon_status status = RECKON_PENDING;
+    while (status == RECKON_PENDING) {
+      status = reckon_join_within(&options, &member.session, 0.001);
+    }
+    ASSERT_OK(status);
+    member.is.struct_bytes = sizeof member.is;
+    ASSERT_OK(reckon_describe(member.session, &member.is));
+    if (member.is.worker != 0) {
+      step(member, 0);
+      expect_sums(member, 0, 1);
+    }
+    self.barrier();
+    if (member.is.rank == 0) { // the other worker comes only after that
+      ASSERT_EQ(reckon_leave_within(&member.session, 0), RECKON_PENDING);
+      EXPECT_EQ(reckon_begin(member.session), RECKON_INPUT);
+      EXPECT_THAT(reckon_error(), HasSubstr("is leaving"));
+    }
+    self.barrier();
+    if (member.is.worker == 0) {
+      ASSERT_OK(reckon_serve(member.session, -1));
+    }
+    do {
+      status = reckon_leave_within(&member.session, 0.001);
+    } while (status == RECKON_PENDING);
+    EXPECT_EQ(status, RECKON_OK) << reckon_error();
+    EXPECT_EQ(member.session, nullptr);
+  });
+}
+
 TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
   const Job job = prepared({});
   set_rank(job, 0);

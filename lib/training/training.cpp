@@ -97,10 +97,7 @@ JobEnvironment environment_for(const Plan& plan, const std::string& file) {
                      file, ranks));
   }
   JobEnvironment mine = job.value_or(JobEnvironment());
-  if (static_cast<std::size_t>(mine.size) != ranks) {
-    fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started {}",
-                                       file, ranks, mine.size));
-  }
+  check_rank_count(plan, file, mine.size);
   return mine;
 }
 

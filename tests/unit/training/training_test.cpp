@@ -569,7 +569,9 @@ TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
       },
       "are needed");
   ::setenv("RECKON_WORLD_SIZE", "2", 1);
-  refused([](auto&) {}, "the plan is for 3 ranks and the launcher started 2");
+  refused(
+      [](auto&) {},
+      "the plan is for 3 ranks and the launcher started 2; plan for that many or start 3 ranks");
   ::unsetenv("RECKON_WORLD_SIZE");
   refused([](auto&) {}, "RECKON_RANK is set but WORLD_SIZE is not");
   ::unsetenv("RECKON_RANK");

@@ -77,23 +77,26 @@ bool is_own(const reckon_session* session) {
   return session->owner == ::getpid();
 }
 
-/// The same of a call that uses the session, which must be this process' own.
-template <class Call>
-reckon_status with(reckon_session* session, Call call) noexcept {
-  return guarded([&] {
-    if (session == nullptr || !is_own(session)) {
-      fail(ErrorKind::input, session == nullptr
-                                 ? "the session is NULL"
-                                 : "the session is of the process that this one was forked from");
-    }
-    return call(session->training);
-  });
-}
-
 void require(bool holds, const char* otherwise) {
   if (!holds) {
     fail(ErrorKind::input, otherwise);
   }
+}
+
+void require_own(const reckon_session* session) {
+  require(is_own(session), "the session is of the process that this one was forked from");
+}
+
+/// What the call returns, of one that uses the session, which must be this process' own and have
+/// joined.
+template <class Call>
+reckon_status with(reckon_session* session, Call call) noexcept {
+  return guarded([&] {
+    require(session != nullptr, "the session is NULL");
+    require_own(session);
+    require(session->training.joined(), "the session has not joined yet");
+    return call(session->training);
+  });
 }
 
 /// Of a struct that the caller made.
@@ -146,20 +149,35 @@ const char* reckon_error(void) {
 }
 
 reckon_status reckon_join(const reckon_options* options, reckon_session** session) {
-  return guarded([&] {
-    require(session != nullptr, "reckon_join: session is NULL");
+  if (session != nullptr) {
     *session = nullptr;
-    require_known(options, "reckon_join: options of another version than this library's");
-    *session = std::make_unique<reckon_session>(options_of(*options)).release();
-    return RECKON_OK;
+  }
+  return reckon_join_within(options, session, -1);
+}
+
+reckon_status reckon_join_within(const reckon_options* options, reckon_session** session,
+                                 double seconds) {
+  const reckon_status status = guarded([&] {
+    require(session != nullptr, "reckon_join: session is NULL");
+    if (*session == nullptr) {
+      require_known(options, "reckon_join: options of another version than this library's");
+      *session = std::make_unique<reckon_session>(options_of(*options)).release();
+    }
+    require_own(*session);
+    return (*session)->training.joined_within(limit_of(seconds)) ? RECKON_OK : RECKON_PENDING;
   });
+  if (status > RECKON_PENDING && session != nullptr) {
+    reckon_abandon(*session, nullptr); // nothing more for the others to learn
+    *session = nullptr;
+  }
+  return status;
 }
 
 reckon_status reckon_describe(reckon_session* session, reckon_description* description) {
   return with(session, [&](Training& training) {
     require_known(description, "reckon_describe: a struct of another version than this library's");
-    description->rank = training.rank();
-    description->size = training.size();
+    description->rank = static_cast<int>(training.rank());
+    description->size = static_cast<int>(training.size());
     description->workers = static_cast<int>(training.workers());
     description->worker = training.worker() ? 1 : 0;
     description->tensors = training.tensors().size();
@@ -223,14 +241,20 @@ reckon_status reckon_report(reckon_session* session, const char** json) {
 }
 
 reckon_status reckon_leave(reckon_session* session) {
-  if (session == nullptr) {
+  return reckon_leave_within(&session, -1);
+}
+
+reckon_status reckon_leave_within(reckon_session** session, double seconds) {
+  if (session == nullptr || *session == nullptr) {
     return RECKON_OK;
   }
-  const reckon_status status = with(session, [](Training& training) {
-    training.leave();
-    return RECKON_OK;
+  const reckon_status status = with(*session, [&](Training& training) {
+    return training.left_within(limit_of(seconds)) ? RECKON_OK : RECKON_PENDING;
   });
-  reckon_abandon(session, status == RECKON_OK ? nullptr : reckon_error());
+  if (status != RECKON_PENDING) {
+    reckon_abandon(*session, status == RECKON_OK ? nullptr : reckon_error());
+    *session = nullptr;
+  }
   return status;
 }
 
@@ -238,6 +262,8 @@ void reckon_abandon(reckon_session* session, const char* why) {
   if (session == nullptr || !is_own(session)) {
     return; // a child forgets it: its threads are the parent's
   }
-  session->training.abandon(why == nullptr ? "abandoned" : why); // nothing, once it has left
-  delete session;
+  constexpr Seconds k_limit{2};
+  if (session->training.abandoned_within(why == nullptr ? "abandoned" : why, k_limit)) {
+    delete session;
+  }
 }

@@ -232,13 +232,11 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                  "Ignore the workload's passes: all traffic counts");
   command
       .choice<Order>(
-          "--order", &options.order,
-          {{"auto", Order::automatic},
-           {"gradient", Order::gradient},
-           {"priority", Order::priority}},
-          "gradient: send parts as the backward pass produces them; priority: first what the next "
-          "forward pass needs first; auto: the one that leaves less exposed")
-      .defaults_to("auto");
+          "--order", &options.order, {{"gradient", Order::gradient}, {"priority", Order::priority}},
+          "gradient: send parts as the backward pass produces them, and begin the next forward "
+          "pass when all sums are back, as training programs do; priority: first what that pass "
+          "needs first, each layer of which waits for its own sums only")
+      .defaults_to("gradient");
   const Argument contention =
       command
           .option("--contention", &a.contention.operation,

@@ -12,7 +12,6 @@
 #include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
-#include "core/name_ranges.hpp"
 #include "core/processors.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
@@ -36,13 +35,10 @@
 #include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,36 +49,6 @@
 
 namespace reckon {
 namespace {
-
-/// How to start a plan's ranks: "8 ranks", on several machines with several each "10 ranks, 2 on
-/// each of w0-3, 1 on s0".
-std::string ranks_by_machine(const Plan& plan) {
-  std::string text = fmt::format("{} ranks", plan.ranks.size());
-  if (machines_of_ranks(plan).empty()) {
-    return text;
-  }
-  std::map<std::string, int> here;
-  std::vector<std::string> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    if (++here[rank.machine_name()] == 1) {
-      machines.push_back(rank.machine_name());
-    }
-  }
-  std::vector<int> counts; // in the order in which machines have them
-  for (const std::string& machine : machines) {
-    if (std::count(counts.begin(), counts.end(), here[machine]) == 0) {
-      counts.push_back(here[machine]);
-    }
-  }
-  for (const int count : counts) {
-    std::vector<std::string> alike;
-    std::copy_if(machines.begin(), machines.end(), std::back_inserter(alike),
-                 [&](const std::string& machine) { return here[machine] == count; });
-    text += fmt::format(", {} on {}{}", count, alike.size() == 1 ? "" : "each of ",
-                        fmt::join(name_ranges(alike), ", "));
-  }
-  return text;
-}
 
 void add_reprofiling(Report& report, ReprofilingReport reprofiling) {
   const bool changed = std::any_of(reprofiling.pauses.begin(), reprofiling.pauses.end(),
@@ -143,11 +109,8 @@ public:
         std::exchange(m_options.inside_transport, "").empty()) { // else the other moves all bytes
       m_options.transport = without_shared_memory(m_options.transport, available_transports());
     }
-    if (m_job && m_job->size != ranks()) {
-      fail(ErrorKind::input,
-           fmt::format("{}: the plan is for {} ranks and the launcher started {}; plan for that "
-                       "many or start {}",
-                       arguments.plan, ranks(), m_job->size, ranks_by_machine(m_plan)));
+    if (m_job) {
+      check_rank_count(m_plan, arguments.plan, m_job->size);
     }
   }
 

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "documents/document.hpp"
+#include "documents/safetensors.hpp"
 #include "present/document_text.hpp"
 #include "present/groups.hpp"
 #include "present/plot.hpp"
@@ -85,8 +86,9 @@ int run_show(const ShowArguments& arguments) {
   if (!arguments.what.empty()) {
     fail(ErrorKind::usage, "--what chooses a picture; add --plot FILE");
   }
-  write_file("-", arguments.csv ? csv(document, arguments.options)
-                                : render(document, style, arguments.options));
+  ShowOptions options = arguments.options;
+  options.stored_order = is_safetensors(arguments.file);
+  write_file("-", arguments.csv ? csv(document, options) : render(document, style, options));
   return k_exit_ok;
 }
 

@@ -65,7 +65,8 @@ typedef struct reckon_session reckon_session;
 /** How to join. Set struct_bytes, zero the rest: each zero is a default. Texts are copied. */
 typedef struct reckon_options {
   size_t struct_bytes; /**< sizeof(reckon_options) */
-  const char* plan;    /**< file of `reckon plan`: an all-reduce without an optimizer's step */
+  const char* plan;    /**< file of `reckon plan`: an all-reduce in gradient order, without an
+                            optimizer's step */
   /** The workload that the plan was made from: a file or a shipped name. NULL: the plan names it,
    *  and it is shipped or lies beside the plan. */
   const char* workload;
@@ -124,10 +125,22 @@ RECKON_API const char* reckon_error(void);
  * @param options as described there
  * @param session out: the session; NULL on an error
  * @return RECKON_OK; RECKON_INPUT, also where the plan has an optimizer's step, is asynchronous, is
- *         no all-reduce or is for another number of ranks; RECKON_UNAVAILABLE: no such transport
+ *         no all-reduce, hides traffic behind the next forward pass (`--order priority`) or is for
+ *         another number of ranks; RECKON_UNAVAILABLE: no such transport
  *         here; RECKON_PEER: a rank did not come within join_seconds, or ended
  */
 RECKON_API reckon_status reckon_join(const reckon_options* options, reckon_session** session);
+
+/**
+ * reckon_join() for a program that wants to look at something in between, Ctrl-C for example. The
+ * first call, with *session NULL, begins; after RECKON_PENDING call again, with the same session,
+ * or give up by reckon_abandon(). A session that has not joined yet is good for nothing else.
+ * @param session in and out: NULL, or what the call before left there; NULL on an error
+ * @param seconds how long this call may take; negative: without a limit of its own
+ * @return RECKON_PENDING: the time is over, and joining goes on; else as reckon_join()
+ */
+RECKON_API reckon_status reckon_join_within(const reckon_options* options,
+                                            reckon_session** session, double seconds);
 
 /** Fills in what the session is. Returns RECKON_OK, or RECKON_INPUT for another struct_bytes than
  *  this version's. */
@@ -197,6 +210,15 @@ RECKON_API reckon_status reckon_report(reckon_session* session, const char** jso
  *         rank does not take part in: the job ends for all
  */
 RECKON_API reckon_status reckon_leave(reckon_session* session);
+
+/**
+ * The same for a program that wants to look at something in between. After RECKON_PENDING call
+ * again, or reckon_abandon(); no step can begin any more.
+ * @param session in and out: NULL afterwards, but for RECKON_PENDING
+ * @param seconds how long this call may take; negative: without a limit
+ * @return RECKON_PENDING: the time is over, and the others are waited for; else as reckon_leave()
+ */
+RECKON_API reckon_status reckon_leave_within(reckon_session** session, double seconds);
 
 /**
  * Ends the job for all ranks, whose calls return RECKON_PEER with this rank, its host and `why`,

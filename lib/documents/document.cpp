@@ -32,9 +32,10 @@ WhatTextIs& other_texts() {
   return what_is;
 }
 
-/// The text is given back before the document is built: a plan of 10^6 parts has 30 MB of it.
-Json parse_file(const std::string& path) {
-  const std::string text = read_file(path), shown = shown_name(path);
+/// The text of `path`, which is given back before a document is built of it: a plan of 10^6 parts
+/// has 30 MB.
+Json parsed(std::string text, const std::string& path) {
+  const std::string shown = shown_name(path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     fail(ErrorKind::input, fmt::format("{}: {} is empty", shown, path == "-" ? "it" : "the file"));
   }
@@ -45,6 +46,10 @@ Json parse_file(const std::string& path) {
     }
   }
   return parse_json(text, shown);
+}
+
+Json parse_file(const std::string& path) {
+  return parsed(read_file(path), path);
 }
 
 /// Folders of shipped documents, the first one that has a name wins.
@@ -114,9 +119,9 @@ std::string locate(const std::string& path_or_name, const fs::path& below, std::
                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
-/// Its name alone says so: the table has no header that does.
-bool is_workload_csv(const std::string& path) {
-  return path.ends_with(".csv");
+/// Its name says so, or its header line.
+bool is_workload_csv(const std::string& path, std::string_view text) {
+  return path.ends_with(".csv") || is_workload_table(text);
 }
 
 } // namespace
@@ -164,11 +169,16 @@ Document read_file_or_shipped(const std::string& path_or_name) {
   const auto among = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), path_or_name) != names.end();
   };
-  if (among(shipped_workloads()) || is_workload_csv(path_or_name) || is_safetensors(path_or_name)) {
+  if (among(shipped_workloads()) || is_safetensors(path_or_name)) {
     return read_workload(path_or_name);
   }
-  return among(shipped_profiles()) ? Document(read_profile(path_or_name))
-                                   : read_document(path_or_name);
+  if (among(shipped_profiles())) {
+    return read_profile(path_or_name);
+  }
+  std::string text = read_file(path_or_name);
+  return is_workload_csv(path_or_name, text)
+             ? Document(workload_from_csv(text, path_or_name))
+             : document_from_json(parsed(std::move(text), path_or_name), shown_name(path_or_name));
 }
 
 Profile read_profile(const std::string& path_or_name) {
@@ -194,10 +204,10 @@ Workload read_workload(const std::string& path_or_name, std::vector<std::string>
   if (is_safetensors(path)) {
     return workload_from_safetensors(path, doubts);
   }
-  if (is_workload_csv(path)) {
-    return workload_from_csv(read_file(path), path);
-  }
-  return workload_from_json(parse_file(path), shown_name(path));
+  std::string text = read_file(path);
+  return is_workload_csv(path, text)
+             ? workload_from_csv(text, path)
+             : workload_from_json(parsed(std::move(text), path), shown_name(path));
 }
 
 Roles read_roles(const std::string& path) {

@@ -37,7 +37,8 @@ void explain_other_texts(WhatTextIs what_is);
 /// strictly. Throws Error{input} with the file and the JSON pointer.
 [[nodiscard]] Document read_document(const std::string& path);
 
-/// The same of a file, or of the name of a shipped workload or profile.
+/// The same of a file, which may be any that read_workload() takes, or of the name of a shipped
+/// workload or profile.
 [[nodiscard]] Document read_file_or_shipped(const std::string& path_or_name);
 
 /// As read_document, but any other kind is Error{input} that says what the file is instead.
@@ -48,9 +49,9 @@ void explain_other_texts(WhatTextIs what_is);
                                    std::vector<std::string>& doubts);
 [[nodiscard]] Roles read_roles(const std::string& path);
 [[nodiscard]] Plan read_plan(const std::string& path);
-/// A path to a JSON, CSV or safetensors file (by its ending), or the name of a shipped workload
-/// ("resnet50"), which is looked for in $RECKON_DATA_DIR, beside the binary's installation and in
-/// the source tree.
+/// A path to a JSON, CSV (by its ending or its header line) or safetensors file (by its ending),
+/// "-", or the name of a shipped workload ("resnet50"), which is looked for in $RECKON_DATA_DIR,
+/// beside the binary's installation and in the source tree.
 [[nodiscard]] Workload read_workload(const std::string& path_or_name);
 /// The same; `doubts` gets what workload_from_safetensors() says of it.
 [[nodiscard]] Workload read_workload(const std::string& path_or_name,

@@ -276,7 +276,7 @@ Workload workload_from_csv(std::string_view text, const std::string& file) {
   workload.provenance = "imported from " + (file == "-" ? workload.name : path.filename().string());
   std::unordered_map<std::string, std::size_t> seen; // name -> line
   std::uint64_t total = 0;
-  CsvReader line(text, file);
+  CsvReader line(text, file == "-" ? workload.name : file);
   const auto columns = csv_header(line);
   while (const auto fields = line.next()) {
     Tensor tensor = csv_tensor(*fields, *columns, line);
@@ -298,6 +298,15 @@ Workload workload_from_csv(std::string_view text, const std::string& file) {
                      file));
   }
   return workload;
+}
+
+bool is_workload_table(std::string_view text) {
+  try {
+    CsvReader line(text.substr(0, text.find('\n')), "");
+    return csv_header(line).has_value();
+  } catch (const Error&) { // other titles, or none
+    return false;
+  }
 }
 
 GradientLayout layout_of(const Workload& workload) {

@@ -38,6 +38,8 @@ struct Workload {
 /// CSV with a header line naming the columns name, elements, dtype (dtype may be absent: fp32), in
 /// gradient order. Named after the file. Throws Error{input} with file and line.
 [[nodiscard]] Workload workload_from_csv(std::string_view text, const std::string& file);
+/// Whether its first line is such a header.
+[[nodiscard]] bool is_workload_table(std::string_view text);
 
 /// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary
 /// wherever the element type changes.

@@ -86,8 +86,10 @@ std::optional<std::vector<std::string>> unpacked_texts(std::string_view packed, 
   return texts.size() == count ? std::optional(texts) : std::nullopt;
 }
 
-/// A connection to that place, or none and errno's number in `error`.
-Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error) {
+/// A connection to that place, or none and errno's number in `error`. Asks now and then whether to
+/// stop, by a call that throws then.
+template <typename MayStop>
+Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error, MayStop may_stop) {
   Fd socket(::socket(place.ai_family, place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                      place.ai_protocol));
   if (!socket) {
@@ -101,7 +103,7 @@ Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error) {
   while (error == EINPROGRESS || error == EINTR) {
     pollfd polled{socket.get(), POLLOUT, 0};
     const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
-    stop_if_interrupted();
+    may_stop();
     if (ready > 0) {
       socklen_t length = sizeof error;
       ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
@@ -118,9 +120,10 @@ Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error) {
 } // namespace
 
 Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener,
-                       Seconds peer_limit, AfterNews after_news)
+                       Seconds peer_limit, AfterNews after_news, std::stop_token cancel)
     : m_job(std::move(job)), m_host(one_line(host_name())), m_peer_limit_ns(ns_of(peer_limit)),
-      m_after_news(after_news), m_exceptions(std::uncaught_exceptions()) {
+      m_after_news(after_news), m_cancel(std::move(cancel)),
+      m_exceptions(std::uncaught_exceptions()) {
   if (m_job.size == 1) {
     return;
   }
@@ -141,8 +144,9 @@ Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds li
     const NoSignals quiet;
     m_watch = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
     measure_clock(limit);
-  } catch (const std::exception& e) {
-    give_up(e.what()); // those who are here already learn why
+  } catch (const std::exception& e) { // those who are here already learn why
+    const bool left = m_cancel.stop_requested() && m_job.rank == 0;
+    give_up(left ? fmt::format("{} gave up before all had joined", own_name()) : e.what());
     throw;
   }
 }
@@ -186,7 +190,11 @@ void Rendezvous::raise_trouble() const {
   if (m_trouble) {
     throw PeerError(*m_trouble);
   }
-  if (m_cancelled) {
+  stop_if_cancelled();
+}
+
+void Rendezvous::stop_if_cancelled() const {
+  if (m_cancel.stop_requested()) {
     fail(ErrorKind::operation, "cancelled");
   }
   stop_if_interrupted();
@@ -280,14 +288,14 @@ void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadlin
   int error = 0;
   const char* unknown = nullptr; // why the name means nothing
   for (;;) {
-    stop_if_interrupted();
+    stop_if_cancelled();
     int rc = 0;
     const AddressList found = resolve(m_job.master_address, m_job.master_port, rc);
     unknown = rc == 0 ? nullptr : gai_strerror(rc);
     // A machine that does not answer at one address may at the next.
     const std::int64_t next = std::min(deadline_ns, monotonic_ns() + 5 * k_second_ns);
     for (const addrinfo* a = found.get(); a != nullptr && !socket; a = a->ai_next) {
-      socket = connect_to(*a, next, error);
+      socket = connect_to(*a, next, error, [this] { stop_if_cancelled(); });
     }
     if (socket) {
       break;
@@ -332,7 +340,7 @@ void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadlin
     }
     pollfd polled{root.connection.fd(), POLLIN, 0};
     ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
-    stop_if_interrupted();
+    stop_if_cancelled();
     root.connection.flush();
     root.connection.receive();
   }

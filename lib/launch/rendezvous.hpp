@@ -8,12 +8,12 @@
 #include "launch/peer_error.hpp"
 #include "launch/reception.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <poll.h>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -45,16 +45,17 @@ enum class AfterNews : std::uint8_t {
 /// second that this rank lives, and listens while nobody calls: computing for long is no death, and
 /// the bad news is passed on at once.
 ///
-/// Used by one thread (and its own), but for cancel(). Children of fork() have none of its
-/// connections.
+/// Used by one thread (and its own). Children of fork() have none of its connections.
 class Rendezvous {
 public:
   /// Rank 0 listens where the environment says, or takes over `listener` (already listening); the
   /// others connect, trying again until `limit`. All must present the same token, program version,
-  /// job size and `digest` (of the plan).
+  /// job size and `digest` (of the plan). A stop of `cancel` makes what is under way, this
+  /// included, and all that follows throw Error{operation} within a tenth of a second, but for what
+  /// a launcher's board or a name server keeps waiting.
   Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener = Fd(),
              Seconds peer_limit = k_default_peer_limit,
-             AfterNews after_news = AfterNews::end_process);
+             AfterNews after_news = AfterNews::end_process, std::stop_token cancel = {});
   /// Closes together with the others, waiting for them two seconds at most; not after an exception.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
@@ -93,9 +94,6 @@ public:
   }
   /// Tells everybody why this rank gives up. Never throws.
   void give_up(const std::string& why) noexcept;
-  /// Makes the call that is under way, and all that follow, throw Error{operation} within a tenth
-  /// of a second. Any thread.
-  void cancel() noexcept { m_cancelled = true; }
 
   /// What to add to this machine's monotonic_ns() to get rank 0's, and how far off that may be.
   struct ClockOffset {
@@ -130,6 +128,7 @@ private:
   void declare(const std::string& trouble, bool tell = true);
   /// Throws the trouble, or that this was cancelled or the process interrupted.
   void raise_trouble() const;
+  void stop_if_cancelled() const; ///< the same without the trouble
   [[noreturn]] void raise(const std::string& trouble);
   std::string next_message(Peer& peer, Seconds limit, const std::string& doing);
   void send_out(std::int64_t deadline_ns);
@@ -139,7 +138,7 @@ private:
   std::string m_host;
   std::int64_t m_peer_limit_ns;
   AfterNews m_after_news;
-  std::atomic<bool> m_cancelled{false};
+  std::stop_token m_cancel;
   int m_exceptions; ///< under way when this was made
   ClockOffset m_offset;
   std::mutex m_mutex;        ///< guards what follows

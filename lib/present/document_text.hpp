@@ -11,6 +11,9 @@ namespace reckon {
 struct ShowOptions {
   std::string test;     ///< of a profile: only this case, in full; empty: all, curves thinned out
   bool samples = false; ///< the raw samples too, in base units
+  /// Of a workload: its tensors stand in the reverse of the order of the file that stores the
+  /// model.
+  bool stored_order = false;
 };
 
 /// A profile: the machine, each case as a matrix, a table over sizes or a table over threads, the

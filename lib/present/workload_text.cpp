@@ -68,7 +68,7 @@ std::string layers_text(const Workload& w, const Style& style) {
 
 } // namespace
 
-std::string render(const Workload& w, const Style& style, const ShowOptions& /*options*/) {
+std::string render(const Workload& w, const Style& style, const ShowOptions& options) {
   std::string out = toned(printable("workload " + w.name), Tone::strong, style) + "\n";
   Table facts(2, "|~");
   const auto add = [&](const char* what, const std::string& text) {
@@ -92,8 +92,11 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
   add("batch", w.batch ? fmt::format("{} samples a worker", *w.batch) : "");
   out += facts.text(style);
   if (!w.tensors.empty()) {
-    out +=
-        tensors_text("tensors, in the order in which their gradients are ready", w.tensors, style);
+    out += tensors_text(
+        options.stored_order
+            ? "tensors, in the reverse of the file's order, which says nothing of their gradients"
+            : "tensors, in the order in which their gradients are ready",
+        w.tensors, style);
   }
   if (!w.all_to_all.empty()) {
     out += tensors_text("exchanged by all-to-all, not reduced: in no plan", w.all_to_all, style);

@@ -5,21 +5,57 @@
 #include "core/file.hpp"
 #include "core/json_fwd.hpp"
 #include "core/memory.hpp"
+#include "core/name_ranges.hpp"
 #include "core/processors.hpp"
 #include "core/units.hpp"
 #include "documents/own_machines.hpp"
 #include "launch/sockets.hpp"
 #include "movers/mover.hpp"
+#include "run/transports.hpp"
 #include "schedule/checker.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace reckon {
 namespace {
+
+/// How to start a plan's ranks: "8 ranks", on several machines with several each "10 ranks, 2 on
+/// each of w0-3, 1 on s0".
+std::string ranks_by_machine(const Plan& plan) {
+  std::string text = fmt::format("{} ranks", plan.ranks.size());
+  if (machines_of_ranks(plan).empty()) {
+    return text;
+  }
+  std::map<std::string, int> here;
+  std::vector<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    if (++here[rank.machine_name()] == 1) {
+      machines.push_back(rank.machine_name());
+    }
+  }
+  std::vector<int> counts; // in the order in which machines have them
+  for (const std::string& machine : machines) {
+    if (std::count(counts.begin(), counts.end(), here[machine]) == 0) {
+      counts.push_back(here[machine]);
+    }
+  }
+  for (const int count : counts) {
+    std::vector<std::string> alike;
+    std::copy_if(machines.begin(), machines.end(), std::back_inserter(alike),
+                 [&](const std::string& machine) { return here[machine] == count; });
+    text += fmt::format(", {} on {}{}", count, alike.size() == 1 ? "" : "each of ",
+                        fmt::join(name_ranges(alike), ", "));
+  }
+  return text;
+}
 
 /// That of GPUs too; `why_not` as available_transports() has it.
 std::vector<std::string> transports_here(std::vector<std::string>& why_not) {
@@ -137,6 +173,15 @@ void check_in_place(const Plan& plan, const std::string& file) {
          fmt::format("{}: /transport is {} and /sums is in_place, which ranks do over host alone; "
                      "plan again with --transport {}, or let /sums be sent",
                      file, plan.transport, plan.transport));
+  }
+}
+
+void check_rank_count(const Plan& plan, const std::string& file, int started) {
+  if (static_cast<std::size_t>(started) != plan.ranks.size()) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the plan is for {} ranks and the launcher started {}; plan for that "
+                     "many or start {}",
+                     file, plan.ranks.size(), started, ranks_by_machine(plan)));
   }
 }
 

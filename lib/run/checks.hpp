@@ -36,6 +36,10 @@ void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptio
 /// another's memory: one that was changed by hand. `file`: the plan's.
 void check_in_place(const Plan& plan, const std::string& file);
 
+/// Throws Error{input} where a launcher has started another number of ranks than the plan is for,
+/// with how many on which machine it needs. `file`: the plan's.
+void check_rank_count(const Plan& plan, const std::string& file, int started);
+
 /// Where the plan's ranks share the one machine that its profile was measured on, and that has
 /// other processors than `here`: "its profile is of 'bigbox' (Xeon, 56 cores), this is 'vm' (EPYC,
 /// 2 cores)". Else empty.

@@ -58,9 +58,9 @@ public:
   /// Whether it is over here, waiting for that not longer than `limit`. Throws PeerError with the
   /// news that another rank ended, or Error with what broke in the round.
   [[nodiscard]] bool over_within(std::chrono::milliseconds limit);
-  /// Lanes::stopped_within()
+  /// Lanes::stopped_within(); true where none were started.
   [[nodiscard]] bool stopped_within(std::chrono::milliseconds limit) {
-    return m_lanes->stopped_within(limit);
+    return !m_lanes || m_lanes->stopped_within(limit);
   }
   /// Ends the lanes, in the middle of the round, and says which op each of them was waiting for.
   [[nodiscard]] std::string stop_and_describe() { return m_lanes->stop_and_describe(); }

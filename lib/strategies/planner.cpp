@@ -56,31 +56,22 @@ std::size_t all_in_a_window(const Plan& plan, bool ring) {
   return most;
 }
 
-/// Cuts, assigns and predicts the plan in every order and window that is open, and keeps the
-/// fastest.
+/// Cuts, assigns and predicts the plan in every window that is open, and keeps the fastest.
 void draft_cut(const SharesJob& job, Choice& choice) {
-  std::vector<Plan> assigned; // by order
-  assigned.push_back(cut_and_assign(job, choice, job.options.order == Order::priority));
-  if (job.passes && job.options.order == Order::automatic) {
-    assigned.push_back(cut_and_assign(job, choice, true));
-  }
+  const Plan assigned = cut_and_assign(job, choice);
   const auto [windows, gain] = windows_to_try(job, choice);
   const auto all =
-      windows.size() > 1
-          ? static_cast<double>(all_in_a_window(assigned.front(), choice.solution.ring))
-          : 0;
+      windows.size() > 1 ? static_cast<double>(all_in_a_window(assigned, choice.solution.ring)) : 0;
   bool all_at_once = false;
   for (const double window : windows) {
     if (all_at_once && window >= all && !job.passes && !job.options.async_steps) {
       continue; // the same plan once more
     }
     all_at_once = all_at_once || window >= all;
-    for (const Plan& parts : assigned) {
-      Plan plan = predicted(job, choice, parts, window);
-      if (!choice.draft ||
-          plan.prediction.mid_seconds < (1 - gain) * choice.draft->prediction.mid_seconds) {
-        choice.draft = std::move(plan);
-      }
+    Plan plan = predicted(job, choice, assigned, window);
+    if (!choice.draft ||
+        plan.prediction.mid_seconds < (1 - gain) * choice.draft->prediction.mid_seconds) {
+      choice.draft = std::move(plan);
     }
     if (choice.draft->prediction.mid_seconds * (1 - gain) <=
         choice.draft->prediction.busy_seconds()) {

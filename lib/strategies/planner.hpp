@@ -18,11 +18,11 @@
 
 namespace reckon {
 
-/// In which order parts are sent.
+/// In which order parts are sent, and with it what the next forward pass waits for.
 enum class Order {
-  automatic, ///< whichever leaves less of the traffic exposed
-  gradient,  ///< as the backward pass makes them
-  priority,  ///< among those that are there, first what the next forward pass needs first
+  gradient, ///< as the backward pass makes them; the forward pass waits for all sums
+  priority, ///< of those that are there first what the forward pass needs first: each layer of it
+            ///< waits for its own sums only
 };
 
 /// In which order the workers of a ring hand sums on.
@@ -49,7 +49,7 @@ struct PlanOptions {
   /// How sums come about between ranks that share memory (Plan::sums_in_place); none: by the
   /// predicted time.
   std::optional<bool> sums_in_place;
-  Order order = Order::automatic;
+  Order order = Order::gradient;
   RingOrdering ring_order = RingOrdering::best;
   /// What the passes compute and where; none: passes and traffic are taken not to slow each other.
   std::optional<ContentionRequest> contention;

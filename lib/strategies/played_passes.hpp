@@ -3,6 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
+#include "strategies/parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,12 +22,13 @@ namespace reckon {
 }
 
 /// The passes of a worker's model, played in each of its lanes: the backward passes from the start,
-/// and at the end the forward passes, each of which waits for the sums of its layer's parts in the
-/// lane.
+/// and at the end the forward passes. In gradient order the first of them waits for the lane's sums
+/// of all parts; by priority each for those of its own layer.
 class PlayedPasses {
 public:
   PlayedPasses(const Plan& plan, RankProgram& program, bool worker)
-      : m_plan(plan), m_program(program), m_active(worker && plan.passes) {
+      : m_plan(plan), m_program(program), m_active(worker && plan.passes),
+        m_by_priority(m_active && !in_gradient_order(plan.parts)) {
     if (!m_active) {
       return;
     }
@@ -51,7 +53,8 @@ public:
   /// Our copy of the sum of part `p` is there when `op` is done.
   void summed(std::uint32_t p, std::uint32_t op) {
     if (m_active) { // the layer whose forward pass comes first waits; the others come after it
-      m_sums[m_plan.parts.lane[p]][last_layer(m_plan, p)].push_back(op);
+      const std::size_t layer = m_by_priority ? last_layer(m_plan, p) : m_plan.passes->size() - 1;
+      m_sums[m_plan.parts.lane[p]][layer].push_back(op);
     }
   }
   void finish() {
@@ -74,7 +77,7 @@ private:
   }
   const Plan& m_plan;
   RankProgram& m_program;
-  bool m_active;
+  bool m_active, m_by_priority;
   std::vector<std::vector<std::uint32_t>> m_backward;          ///< [lane][layer]
   std::vector<std::vector<std::vector<std::uint32_t>>> m_sums; ///< [lane][layer]: ops
 };

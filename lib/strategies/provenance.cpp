@@ -56,9 +56,7 @@ void add_provenance(Plan& plan, const PlanInputs& inputs, const PlanOptions& opt
 }
 
 void add_order(Plan& plan, Order asked) {
-  plan.options["order"] = asked == Order::gradient   ? "gradient"
-                          : asked == Order::priority ? "priority"
-                                                     : "auto";
+  plan.options["order"] = asked == Order::priority ? "priority" : "gradient";
 }
 
 void add_pass_times(Plan& plan, double forward_s, double backward_s) {

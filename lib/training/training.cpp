@@ -18,6 +18,7 @@
 #include "run/transports.hpp"
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/parts.hpp"
 #include "training/scale.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ namespace {
 constexpr Seconds k_no_limit{1e9};
 constexpr std::size_t k_kept_steps = 1000;
 
-/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers.
+/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers, or
+/// that counts on more than a training program does.
 void require_plain_sums(const Plan& plan, const std::string& file) {
   const char* const what = plan.collective != Collective::all_reduce ? "is no all-reduce"
                            : plan.asynchronous                       ? "is asynchronous"
@@ -43,6 +45,12 @@ void require_plain_sums(const Plan& plan, const std::string& file) {
                                             : nullptr;
   if (what != nullptr) {
     fail(ErrorKind::input, fmt::format("{}: the plan {}; plan for plain sums", file, what));
+  }
+  if (plan.passes && !in_gradient_order(plan.parts)) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the plan hides traffic behind the next forward pass, and a training "
+                     "program waits for all gradients before it; plan with --order gradient",
+                     file));
   }
 }
 
@@ -89,10 +97,7 @@ JobEnvironment environment_for(const Plan& plan, const std::string& file) {
                      file, ranks));
   }
   JobEnvironment mine = job.value_or(JobEnvironment());
-  if (static_cast<std::size_t>(mine.size) != ranks) {
-    fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started {}",
-                                       file, ranks, mine.size));
-  }
+  check_rank_count(plan, file, mine.size);
   return mine;
 }
 
@@ -128,24 +133,24 @@ Training::Training(const TrainingOptions& options)
   m_workers = static_cast<std::size_t>(
       std::count_if(m_plan.ranks.begin(), m_plan.ranks.end(), [](auto& r) { return r.worker; }));
   m_factor = options.average ? 1 / static_cast<double>(m_workers) : 1;
-  join(options);
-  try {
-    connect();
-  } catch (const std::exception& e) {
-    m_rendezvous->give_up(e.what());
-    throw;
-  }
+  JobEnvironment job = environment_for(m_plan, options.plan);
+  prepare(options, job);
+  const NoSignals quiet;
+  m_conductor = std::thread([this, job = std::move(job)] { conduct(job); });
 }
 
 Training::~Training() {
-  abandon(m_why);
+  while (!abandoned_within(m_why, Seconds(1))) {
+  }
 }
 
 // --- joining ---------------------------------------------------------------------------------
 
-void Training::join(const TrainingOptions& options) {
-  const JobEnvironment job = environment_for(m_plan, options.plan);
+void Training::prepare(const TrainingOptions& options, const JobEnvironment& job) {
   m_self = static_cast<std::size_t>(job.rank);
+  m_plan_file = options.plan;
+  m_peer_limit = options.peer_limit;
+  m_pin = options.pin_lanes;
   m_engine->options.limit = options.limit;
   m_engine->options.local_rank = job.local_rank;
   m_engine->options.local_size = job.local_size;
@@ -171,18 +176,20 @@ void Training::join(const TrainingOptions& options) {
   if (options.pin_lanes) {
     m_engine->options.lane_cpus = lane_cpus_of(m_plan.ranks[m_self]);
   }
+}
+
+void Training::join(JobEnvironment job) {
   const std::optional<Passes> planned =
       std::exchange(m_plan.passes, tensor_by_tensor(m_workload, m_layout));
   JobSchedules schedules{lower(m_plan), {}, {}};
   m_plan.passes = planned; // as it stands in the document
   if (m_self == 0) {
-    prove(schedules, m_plan, options.plan);
+    prove(schedules, m_plan, m_plan_file);
   }
   m_engine->schedule = std::move(schedules.usual);
-  m_pin = options.pin_lanes;
   // Who runs the same plan with `reckon run` is in another job.
-  m_rendezvous.emplace(job, m_link.digest + " in training", options.limit, Fd(), options.peer_limit,
-                       AfterNews::stay);
+  m_rendezvous.emplace(std::move(job), m_link.digest + " in training", m_engine->options.limit,
+                       Fd(), m_peer_limit, AfterNews::stay, m_cancel.get_token());
 }
 
 void Training::connect() {
@@ -208,11 +215,9 @@ void Training::connect() {
     m_engine->gates.emplace(tensors().size());
     m_gradient = m_gradient.empty() ? buffer() : m_gradient;
   }
-  const NoSignals quiet;
   m_engine->session->start_lanes([this](const LaneProgram& lane) {
     return m_engine->gates ? m_engine->gates->delays_of(lane) : nullptr;
   });
-  m_conductor = std::thread([this] { conduct(); });
 }
 
 std::span<std::byte> Training::buffer() const {
@@ -221,8 +226,15 @@ std::span<std::byte> Training::buffer() const {
 
 // --- the conductor ---------------------------------------------------------------------------
 
-void Training::conduct() noexcept {
+void Training::conduct(JobEnvironment job) noexcept {
   try {
+    join(std::move(job));
+    connect();
+    {
+      const std::lock_guard lock(m_mutex);
+      m_joined = true;
+      m_changed.notify_all();
+    }
     while (meet(next_wish())) {
       step();
     }
@@ -230,9 +242,9 @@ void Training::conduct() noexcept {
       std::unique_lock lock(m_mutex);
       m_all_leave = true;
       m_changed.notify_all();
-      m_changed.wait(lock, [this] { return m_wish == Wish::leave || m_cancelled; });
+      m_changed.wait(lock, [this] { return m_wish == Wish::leave || m_cancel.stop_requested(); });
     }
-    if (m_cancelled) {
+    if (m_cancel.stop_requested()) {
       fail(ErrorKind::operation, "cancelled");
     }
     m_engine->session->leave();
@@ -244,13 +256,19 @@ void Training::conduct() noexcept {
     {
       const std::lock_guard lock(m_mutex);
       m_failure = std::current_exception();
-      why = m_cancelled ? m_why : why;
+      why = m_cancel.stop_requested() ? m_why : why;
       m_changed.notify_all();
     }
-    // Rank 0 names the ranks that give up; its own word reaches the others as it is.
-    const bool own = dynamic_cast<const PeerError*>(&e) == nullptr && rank() == 0;
-    m_rendezvous->give_up(own ? fmt::format("{} gave up: {}", m_rendezvous->own_name(), why) : why);
+    if (m_rendezvous) {
+      // Rank 0 names the ranks that give up; its own word reaches the others as it is.
+      const bool own = dynamic_cast<const PeerError*>(&e) == nullptr && rank() == 0;
+      m_rendezvous->give_up(own ? fmt::format("{} gave up: {}", m_rendezvous->own_name(), why)
+                                : why);
+    }
   }
+  const std::lock_guard lock(m_mutex);
+  m_conducted = true;
+  m_changed.notify_all();
 }
 
 Training::Wish Training::next_wish() {
@@ -258,10 +276,10 @@ Training::Wish Training::next_wish() {
     return Wish::step;
   }
   std::unique_lock lock(m_mutex);
-  m_changed.wait(lock, [this] { return m_wish != Wish::none || m_cancelled; });
-  return m_cancelled            ? Wish::leave
-         : m_wish == Wish::step ? std::exchange(m_wish, Wish::none)
-                                : m_wish;
+  m_changed.wait(lock, [this] { return m_wish != Wish::none || m_cancel.stop_requested(); });
+  return m_cancel.stop_requested() ? Wish::leave
+         : m_wish == Wish::step    ? std::exchange(m_wish, Wish::none)
+                                   : m_wish;
 }
 
 /// Waits until all ranks have said what comes next. False: all workers leave.
@@ -322,7 +340,7 @@ void Training::step() {
   }
   m_engine->session->start(0, number);
   while (!m_engine->session->over_within(std::chrono::milliseconds(20))) {
-    if (m_cancelled) {
+    if (m_cancel.stop_requested()) {
       fail(ErrorKind::operation, "cancelled");
     }
   }
@@ -345,10 +363,27 @@ void Training::step() {
 
 // --- the owner's calls -----------------------------------------------------------------------
 
+template <typename Settled>
+void Training::wait(std::unique_lock<std::mutex>& lock, std::optional<Seconds> limit,
+                    Settled settled) {
+  if (limit) {
+    m_changed.wait_for(lock, *limit, settled);
+  } else {
+    m_changed.wait(lock, settled);
+  }
+}
+
 void Training::throw_failure() const {
   if (m_failure) {
     std::rethrow_exception(m_failure);
   }
+}
+
+bool Training::joined_within(std::optional<Seconds> limit) {
+  std::unique_lock lock(m_mutex);
+  wait(lock, limit, [this] { return m_joined || m_failure != nullptr; });
+  throw_failure();
+  return m_joined;
 }
 
 void Training::begin() {
@@ -359,6 +394,9 @@ void Training::begin() {
   }
   if (m_step != Step::none) {
     fail(ErrorKind::input, "a step begins when the one before is over: wait for it first");
+  }
+  if (m_wish == Wish::leave) {
+    fail(ErrorKind::input, "this rank is leaving: no step can begin");
   }
   m_engine->gates->close();
   m_step = Step::under_way;
@@ -397,12 +435,7 @@ void Training::ready(std::size_t first, std::size_t count) {
 
 bool Training::over_within(std::optional<Seconds> limit) {
   std::unique_lock lock(m_mutex);
-  const auto settled = [this] { return m_step != Step::under_way || m_failure != nullptr; };
-  if (limit) {
-    m_changed.wait_for(lock, *limit, settled);
-  } else {
-    m_changed.wait(lock, settled);
-  }
+  wait(lock, limit, [this] { return m_step != Step::under_way || m_failure != nullptr; });
   throw_failure();
   if (m_step == Step::none) {
     fail(ErrorKind::input, "no step has begun that could be over");
@@ -420,17 +453,12 @@ bool Training::served_within(std::optional<Seconds> limit) {
   if (worker()) {
     fail(ErrorKind::input, fmt::format("rank {} has gradients: it does not serve", rank()));
   }
-  const auto settled = [this] { return m_all_leave || m_failure != nullptr; };
-  if (limit) {
-    m_changed.wait_for(lock, *limit, settled);
-  } else {
-    m_changed.wait(lock, settled);
-  }
+  wait(lock, limit, [this] { return m_all_leave || m_failure != nullptr; });
   throw_failure();
   return m_all_leave;
 }
 
-void Training::leave() {
+bool Training::left_within(std::optional<Seconds> limit) {
   {
     std::unique_lock lock(m_mutex);
     throw_failure();
@@ -439,31 +467,38 @@ void Training::leave() {
     }
     m_wish = Wish::leave;
     m_changed.notify_all();
-    m_changed.wait(lock, [this] { return m_left || m_failure != nullptr; });
+    wait(lock, limit, [this] { return m_left || m_failure != nullptr; });
     throw_failure();
+    if (!m_left) {
+      return false;
+    }
   }
   m_conductor.join();
   m_engine->session.reset();
   m_rendezvous.reset();
+  return true;
 }
 
-void Training::abandon(const std::string& why) noexcept {
+bool Training::abandoned_within(const std::string& why, Seconds limit) noexcept {
   if (!m_conductor.joinable()) {
-    return; // it has left
+    return true; // it has left
   }
   {
-    const std::lock_guard lock(m_mutex);
+    std::unique_lock lock(m_mutex);
     m_why = why;
-    m_cancelled = true;
+    m_cancel.request_stop();
+    m_changed.notify_all();
+    if (!m_changed.wait_for(lock, limit, [this] { return m_conducted; })) { // it tells the others
+      return false;
+    }
   }
-  m_rendezvous->cancel();
-  m_changed.notify_all();
-  m_conductor.join(); // it tells the others
-  if (!m_engine->session->stopped_within(std::chrono::seconds(1))) {
+  m_conductor.join();
+  if (m_engine->session && !m_engine->session->stopped_within(std::chrono::seconds(1))) {
     static_cast<void>(m_engine.release());
   }
   m_engine.reset();
   m_rendezvous.reset();
+  return true;
 }
 
 std::string Training::report() const {

@@ -4,6 +4,7 @@
 #include "core/units.hpp"
 #include "documents/plan.hpp"
 #include "documents/workload.hpp"
+#include "launch/environment.hpp"
 #include "launch/rendezvous.hpp"
 #include "run/gates.hpp"
 #include "run/job.hpp"
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,21 +44,28 @@ struct TrainingOptions {
 /// and gets the sums of all workers. A thread of its own conducts the steps, so that meeting the
 /// other ranks costs the owner no time; between steps nothing but a peer's death ends the job.
 ///
-/// Thread-safe, but for leave(), abandon() and the destructor, which come last. Calls throw what
-/// has ended the job: PeerError where that was another rank; Error{input} for calls out of turn.
+/// Thread-safe, but for left_within(), abandoned_within() and the destructor, which come last.
+/// Calls throw what has ended the job: PeerError where that was another rank; Error{input} for
+/// calls out of turn.
 class Training {
 public:
-  /// Joins the job that the environment names (job_from_environment()) and connects. Throws
+  /// Begins to join the job that the environment names (job_from_environment()). Throws
   /// Error{input} where the plan has more than sums of gradients, is for another number of ranks,
-  /// or its workload is not found; else as Rendezvous and Session.
+  /// or its workload is not found.
   explicit Training(const TrainingOptions& options);
-  /// abandon(), unless leave() has returned.
+  /// abandoned_within() however long that takes, unless it has left.
   ~Training();
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  [[nodiscard]] int rank() const { return m_rendezvous->rank(); }
-  [[nodiscard]] int size() const { return m_rendezvous->size(); }
+  /// Whether all ranks have joined and are connected, after at most `limit`; nothing: as long as
+  /// TrainingOptions::limit lets it take. Throws as Rendezvous and Session. Until then nothing else
+  /// may be called but joined() and abandoned_within().
+  [[nodiscard]] bool joined_within(std::optional<Seconds> limit);
+  [[nodiscard]] bool joined() const { return m_joined; }
+
+  [[nodiscard]] std::size_t rank() const { return m_self; }
+  [[nodiscard]] std::size_t size() const { return m_plan.ranks.size(); }
   [[nodiscard]] std::size_t workers() const { return m_workers; }
   [[nodiscard]] bool worker() const { return m_plan.ranks[m_self].worker; }
   /// In gradient order.
@@ -76,25 +85,31 @@ public:
   [[nodiscard]] bool served_within(std::optional<Seconds> limit);
   /// What this rank knows of the steps so far: JSON, described in docs/library.md.
   [[nodiscard]] std::string report() const;
-  /// With all other ranks. Throws Error{input} in the middle of a step.
-  void leave();
+  /// Leaves with all other ranks, and whether it has after at most `limit`. Throws Error{input} in
+  /// the middle of a step.
+  [[nodiscard]] bool left_within(std::optional<Seconds> limit);
   /// Ends the job for all ranks, who are told why. A lane that hangs in something that nobody can
-  /// end, a lock that a dead peer holds for example, is left behind with all that it uses.
-  void abandon(const std::string& why) noexcept;
+  /// end, a lock that a dead peer holds for example, is left behind with all that it uses. False:
+  /// joining hangs so, a name server does not answer for example; then this must stay.
+  [[nodiscard]] bool abandoned_within(const std::string& why, Seconds limit) noexcept;
 
 private:
   struct Arrival;
   enum class Wish { none, step, leave };
   enum class Step { none, under_way, over };
 
-  void join(const TrainingOptions& options);
+  void prepare(const TrainingOptions& options, const JobEnvironment& job);
+  void join(JobEnvironment job);
   void connect();
-  void conduct() noexcept;
+  void conduct(JobEnvironment job) noexcept;
   [[nodiscard]] Wish next_wish();
   [[nodiscard]] bool meet(Wish mine);
   void step();
   void note(const std::vector<Arrival>& all);
-  void throw_failure() const;                        ///< with m_mutex held
+  void throw_failure() const; ///< with m_mutex held
+  /// The same until that is so, at most for `limit` if any.
+  template <typename Settled>
+  void wait(std::unique_lock<std::mutex>& lock, std::optional<Seconds> limit, Settled settled);
   [[nodiscard]] std::span<std::byte> buffer() const; ///< where the lanes have the gradient
 
   Plan m_plan;
@@ -104,6 +119,8 @@ private:
   std::size_t m_self = 0, m_workers = 0;
   double m_factor = 1; ///< of every gradient, before it is summed
   bool m_pin = false;  ///< lanes
+  std::string m_plan_file;
+  Seconds m_peer_limit{0};
   std::span<std::byte> m_gradient;
   std::optional<Rendezvous> m_rendezvous;
   /// What the lanes' threads use: left behind where one of them cannot be ended.
@@ -117,13 +134,14 @@ private:
 
   std::atomic<bool> m_open{false};         ///< a step has begun and is not known to be over
   std::atomic<std::int64_t> m_ready_ns{0}; ///< monotonic: the last gradient of the step
-  std::atomic<bool> m_cancelled{false};
+  std::atomic<bool> m_joined{false};
+  std::stop_source m_cancel;
 
   mutable std::mutex m_mutex; ///< guards what follows
   std::condition_variable m_changed;
   Wish m_wish = Wish::none;
   Step m_step = Step::none;
-  bool m_all_leave = false, m_left = false;
+  bool m_all_leave = false, m_left = false, m_conducted = false;
   std::exception_ptr m_failure;
   std::string m_why = "abandoned";
   std::uint64_t m_steps = 0;                           ///< that are over

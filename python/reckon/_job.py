@@ -7,7 +7,6 @@ import ctypes
 import datetime
 import json
 import os
-import threading
 
 from . import _library
 from ._library import ReckonError
@@ -138,7 +137,7 @@ class Job:
         if self._work is not None:
             raise ReckonError("a step is not over; call Job.wait() before Job.leave(), or end the job by Job.abandon()")
         session = self._close()
-        check(*in_slices(lambda: self._library.reckon_leave(session), self._library))
+        in_slices(self._library, session, lambda: self._library.reckon_leave_within(ctypes.byref(session), SLICE_S))
 
     def abandon(self, why="abandoned"):
         """Ends the job for all ranks: their calls raise a ReckonError with this rank and `why`."""
@@ -199,19 +198,17 @@ def check(status, text):
     raise ReckonError(text.decode(errors="replace"), status)
 
 
-def in_slices(call, library):
-    """The status of a call that may take long, and its text: in a thread, so that Ctrl-C ends the wait for it."""
-    result = []
-
-    def run():
-        status = call()
-        result.extend((status, library.reckon_error() if status > _library.PENDING else b""))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(SLICE_S)
-    return result
+def in_slices(library, session, call):
+    """Makes a call of the session until it is over. What comes in between, Ctrl-C, ends the job for all."""
+    status = _library.PENDING
+    try:
+        while status == _library.PENDING:
+            status = call()
+            check(status, library.reckon_error() if status > _library.PENDING else b"")
+    except BaseException as error:
+        library.reckon_abandon(session, type(error).__name__.encode())  # none is left after an error of the call
+        session.value = None
+        raise
 
 
 def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, join_seconds=60, peer_seconds=10):
@@ -227,8 +224,8 @@ def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, 
     texts = [None if text is None else os.fsencode(text) for text in (plan, workload, transport)]
     options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(average), int(pin_lanes),
                                join_seconds, peer_seconds)
-    session = ctypes.c_void_p()
-    check(*in_slices(lambda: library.reckon_join(ctypes.byref(options), ctypes.byref(session)), library))
+    session = _library.SESSION()
+    in_slices(library, session, lambda: library.reckon_join_within(ctypes.byref(options), ctypes.byref(session), SLICE_S))
     return Job(library, session, average)
 
 

@@ -42,7 +42,7 @@ SESSION = ctypes.c_void_p
 FUNCTIONS = {
     "reckon_version": (ctypes.c_char_p, []),
     "reckon_error": (ctypes.c_char_p, []),
-    "reckon_join": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(SESSION)]),
+    "reckon_join_within": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(SESSION), ctypes.c_double]),
     "reckon_describe": (ctypes.c_int, [SESSION, ctypes.POINTER(Description)]),
     "reckon_tensor": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.POINTER(TensorPlace)]),
     "reckon_begin": (ctypes.c_int, [SESSION]),
@@ -50,7 +50,7 @@ FUNCTIONS = {
     "reckon_wait": (ctypes.c_int, [SESSION, ctypes.c_double]),
     "reckon_serve": (ctypes.c_int, [SESSION, ctypes.c_double]),
     "reckon_report": (ctypes.c_int, [SESSION, ctypes.POINTER(ctypes.c_char_p)]),
-    "reckon_leave": (ctypes.c_int, [SESSION]),
+    "reckon_leave_within": (ctypes.c_int, [ctypes.POINTER(SESSION), ctypes.c_double]),
     "reckon_abandon": (None, [SESSION, ctypes.c_char_p]),
 }
 

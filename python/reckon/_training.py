@@ -61,8 +61,8 @@ class Attached:
         self.parameters = [named[place.name] for place in job.tensors]
         for place, parameter in zip(job.tensors, self.parameters):
             if parameter.device.type != "cpu":
-                raise ReckonError(f"{place.name} is on {parameter.device}, whose gradients cannot lie in the plan's memory; "
-                                  "use reckon.ddp_hook(job), which copies")
+                raise ReckonError(f"{place.name} is on {parameter.device}, and the plan's memory is the processor's; leave the "
+                                  "model there, or use DistributedDataParallel with reckon.ddp_hook(job), which copies")
         flat = views_of(job)
         require_same(self.parameters, flat, job, self.factor())
         self.views = [view.view(parameter.shape) for view, parameter in zip(flat, self.parameters)]
@@ -136,8 +136,8 @@ def ddp_hook(job):
 
         model.register_comm_hook(model, reckon.ddp_hook(job))
 
-    where `model` is the DistributedDataParallel and stands first as well. Gradients are copied to the plan's memory and
-    back."""
+    where `model` is the DistributedDataParallel and stands first as well. Gradients are copied to the plan's memory, which
+    is the processor's, and back; those of a model on a GPU as well, which nobody has tried yet."""
     import torch
 
     if not job.is_worker:
@@ -157,8 +157,9 @@ def ddp_hook(job):
         if job._work is None:
             waiting.clear()
             job.begin()
-        future = torch.futures.Future()
-        entry = (future, bucket.buffer(), bucket.gradients(), numbers(model, bucket))
+        buffer = bucket.buffer()
+        future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
+        entry = (future, buffer, bucket.gradients(), numbers(model, bucket))
         waiting.append(entry)
         for gradient, index in zip(entry[2], entry[3]):
             views[index].copy_(gradient.reshape(-1))

@@ -124,9 +124,8 @@ def passes_of(path):
 
 
 def plan(path, profile, workload, workers, servers, transport, *more):
-    """In gradient order: a training step waits for all gradients, so that nothing hides behind the next forward pass."""
     call(RECKON, "plan", "--profile", profile, "--workload", workload, "--workers", workers, "--servers", servers, "--transport",
-         transport, "--order", "gradient", "-o", path, *more)
+         transport, "-o", path, *more)
     document = json.loads(path.read_text())
     terms = {term["name"]: term["seconds"] for term in document["prediction"]["terms"]}
     return document, document["prediction"]["mid_seconds"], terms.get("exposed")

@@ -85,7 +85,7 @@ ok "${two[@]}" --strategy dense -o dense.json
 stdout_matches '^  busiest +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
 stdout_matches '^  0-1 +rank 2  none +rank 2 ' '^  3 +idle '
 
-# With passes: what the next forward pass needs first goes first, if that is faster.
+# With passes: in gradient order, or what the next forward pass needs first.
 refused "--order priority: workload 'model' has no forward and backward times" \
   "${two[@]}" --strategy coarse --order priority
 { echo name,elements,dtype; for i in 0 1 2 3 4 5; do echo "t$i,25000,fp32"; done; } > six.csv

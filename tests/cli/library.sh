@@ -11,7 +11,7 @@ library=$(find prefix -name libreckon.so)
 [[ $library ]] || fail "no libreckon.so is installed"
 
 # All that the header declares, and nothing else.
-sed -n 's/^RECKON_API .*\b\(reckon_[a-z]*\)(.*/\1@@RECKON_0/p' prefix/include/reckon/reckon.h | sort > declared
+sed -n 's/^RECKON_API .*\b\(reckon_[a-z_]*\)(.*/\1@@RECKON_0/p' prefix/include/reckon/reckon.h | sort > declared
 nm --dynamic --defined-only --extern-only "$library" | awk '{ print $3 }' | grep -v '^RECKON_0' | sort > shown
 diff -u declared shown || fail "what the library shows is not what the header declares"
 (($(wc -l < shown) <= 15)) || fail "the library shows more than 15 functions"

@@ -30,3 +30,72 @@ python3 -m reckon none.json > out 2> err || status=$?
 [[ $status == 2 && ! -s out ]] || fail "a plan that is not there: $status"
 grep -q '^reckon: error: .*none.json' err || fail "$(cat err)"
 [[ $(wc -l < err) == 1 ]] || fail "more than a line: $(cat err)"
+
+# --- Ctrl-C while others are waited for ends the wait at once and leaves nothing behind.
+printf 'name,elements\nbias,2\nweight,6\n' > model.csv
+ok plan --profile byteps-cluster --workload model.csv --workers 2 --servers 0 --transport host --port-bandwidth 1GB/s -o plan.json
+cat > rank.py << 'PYTHON'
+import os, signal, sys, time
+import reckon
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
+again = sys.argv[1] == "again"
+while True:
+    try:
+        job = reckon.join("plan.json")
+        break
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        if not again:
+            raise
+        again = False
+job.wait()
+while sys.argv[1] == "later" and not os.path.exists("go"):
+    time.sleep(0.02)
+print("leaving", flush=True)
+job.leave()
+PYTHON
+export RECKON_WORLD_SIZE=2 RECKON_MASTER_ADDR=127.0.0.1 RECKON_MASTER_PORT
+start() { # RANK HOW
+  RECKON_RANK=$1 python3 rank.py "$2" > "rank-$1.out" 2> "rank-$1.err" &
+  pids[$1]=$!
+}
+ends() { # RANK STATUS
+  local status=0
+  wait "${pids[$1]}" || status=$?
+  [[ $status == "$2" ]] || fail "rank $1 ended with $status: $(cat rank-*.err)"
+}
+listens() { grep -qi " 0100007F:$(printf %04X "$RECKON_MASTER_PORT") 00000000:0000 0A " /proc/net/tcp; }
+at_end 'kill -9 $(jobs -p) 2> /dev/null'
+
+# A rank that waits for others, and one that looks for rank 0.
+for rank in 0 1; do
+  RECKON_MASTER_PORT=$(free_port)
+  start "$rank" once
+  wait_until "[[ $rank == 1 ]] || listens" "${pids[rank]}"
+  wait_until 'grep -q libreckon /proc/${pids[$rank]}/maps' "${pids[rank]}"
+  kill -INT "${pids[rank]}"
+  ends "$rank" 130
+  tail -n 1 "rank-$rank.err" | grep -q '^KeyboardInterrupt' || fail "$(cat "rank-$rank.err")"
+done
+
+# The same process may join again: its port is free.
+RECKON_MASTER_PORT=$(free_port)
+start 0 again
+wait_until listens "${pids[0]}"
+kill -INT "${pids[0]}"
+wait_until 'grep -q interrupted rank-0.out' "${pids[0]}"
+start 1 once
+ends 0 0
+ends 1 0
+
+# At the end, to which the other worker does not come: that one learns why.
+RECKON_MASTER_PORT=$(free_port)
+start 0 once
+start 1 later
+wait_until 'grep -q leaving rank-0.out' "${pids[0]}"
+kill -INT "${pids[0]}"
+ends 0 130
+touch go
+ends 1 1
+grep -q 'reckon.ReckonError: rank 0 (.*) gave up: KeyboardInterrupt' rank-1.err || fail "$(cat rank-1.err)"

@@ -96,7 +96,7 @@ for option in "shape 4x4x4" "proxy-bytes all" "tolerance 5%" "shards paper" "rin
   refused "--$name with --inside" "${pcie[@]}" "--$name" "$value"
 done
 # What is usual may be said.
-ok "${pcie[@]}" --strategy auto --optimizer none --order auto --queues client --zero-compute
+ok "${pcie[@]}" --strategy auto --optimizer none --order gradient --queues client --zero-compute
 refused "--network requires --inside; give both" plan --profile byteps-pcie --workload model.csv --network 1
 refused "--network -1: must be a number from 0 to 1000000" "${pcie[@]}" --network -1
 sed 's/"m0\/gpu6"/"m0\/gpu99"/' roles.json > wrong.json

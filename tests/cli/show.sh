@@ -59,7 +59,22 @@ stdout_has 'name,elements,dtype'
 # A model as a table, as plan takes it.
 printf 'name,elements,dtype\nhead,1000,fp32\ntail,500,fp16\n' > model.csv
 ok show model.csv
+stdout_has 'workload model' head tail 'in the order in which their gradients are ready'
+# From standard input, and under any name, its header line says what it is.
+reckon show - < model.csv
+expect_status 0
+stdout_has 'workload standard input' head tail
+cp model.csv model.txt
+ok show model.txt
 stdout_has 'workload model' head tail
+printf 'elements, name\n12,"head"\n12,head\n' > twice.txt
+reckon show - < twice.txt
+expect_status 2
+stderr_has 'standard input:3: the tensor name "head" occurs twice'
+reckon plan --profile byteps-cluster --workload - --workers 2 -o piped.json < model.csv
+expect_status 0
+printf 'bytes,seconds\n1,2\n' > other.txt
+refused other.txt show other.txt
 
 # So is one stored as safetensors. Both say what its order is worth, show in the table, plan as a warning.
 header='{"body.weight":{"dtype":"F32","shape":[64,16],"data_offsets":[0,4096]},'
@@ -67,7 +82,8 @@ header+='"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[4096
 printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header" > stored.safetensors
 ok show stored.safetensors
 stdout_has 'workload stored' 'which is not the order of gradients; 1 tensor left out' '1 tensor, 1024 elements' body.weight
-stdout_lacks num_batches_tracked
+stdout_has "in the reverse of the file's order"
+stdout_lacks num_batches_tracked 'order in which their gradients are ready'
 ok plan --profile byteps-cluster --workload stored.safetensors --workers 2 -o stored.json
 stderr_has "stored.safetensors: tensors are in the reverse of the file's order" 'stored.safetensors: 1 tensor left out'
 head -c 100 stored.safetensors > cut.safetensors

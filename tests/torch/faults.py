@@ -29,7 +29,6 @@ def step(model, job):
     job.wait()
 
 
-say("joining")
 with reckon.join("plan.json") as job:
     model = torch.nn.Linear(3, 2)
     reckon.attach(model, job)

@@ -171,6 +171,8 @@ def mistakes():
     refuses("head.weight has 176 elements of float32 in the model and 160 of float32 in the plan",
             lambda: reckon.attach(wide, job))
     refuses("the model has no parameter with a gradient", lambda: reckon.attach(Net().head.requires_grad_(False), job))
+    refuses("is on meta, and the plan's memory is the processor's; leave the model there, or use DistributedDataParallel",
+            lambda: reckon.attach(Net().to("meta"), job))  # as one on a GPU
     torch.manual_seed(job.rank)
     refuses("is not the same at all workers", lambda: reckon.attach(Net(), job))
     model, _ = built(Net)

@@ -41,13 +41,6 @@ has rank-1.out "rank 0 ("
 has rank-1.out "KeyboardInterrupt"
 rm go
 
-# Ctrl-C while the others are missing.
-new_job 3
-start_rank 0 "$python" "$tests/faults.py" none
-wait_until 'grep -q joining rank-0.out' "${pids[0]}"
-kill -INT "${pids[0]}"
-ranks_end 130
-
 # A time limit of one's own, after which the step can still end.
 start_all late
 ranks_end 0 0 0

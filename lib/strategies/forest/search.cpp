@@ -236,19 +236,10 @@ void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const Pla
   }
   const double traffic_s = plan.prediction.mid_seconds;
   plan.passes = job.passes;
-  Plan by_priority = plan;
-  if (options.order != Order::priority) {
-    predict(plan, job, ways, plan.window_parts, k_thorough);
+  if (options.order == Order::priority && traffic_s > 0) {
+    reorder(plan.parts, priority_order(plan.parts, *job.passes, job.bytes() / traffic_s));
   }
-  if (options.order != Order::gradient && traffic_s > 0) {
-    reorder(by_priority.parts,
-            priority_order(by_priority.parts, *job.passes, job.bytes() / traffic_s));
-    predict(by_priority, job, ways, plan.window_parts, k_thorough);
-    if (options.order == Order::priority ||
-        by_priority.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth)) {
-      plan = std::move(by_priority);
-    }
-  }
+  predict(plan, job, ways, plan.window_parts, k_thorough);
 }
 
 } // namespace reckon

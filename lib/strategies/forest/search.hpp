@@ -46,8 +46,7 @@ private:
   double m_steady_s;
 };
 
-/// Adds the job's passes to a plan of trees, with the parts in the order asked for, or in the one
-/// with less of the traffic exposed.
+/// Adds the job's passes to a plan of trees, with the parts in the order asked for.
 void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const PlanOptions& options);
 
 } // namespace reckon

@@ -80,26 +80,14 @@ ProxyPlans ProxySearch::search(double partition_bytes, const std::optional<Updat
   cut.update = update;
   choose_shards(partition_bytes, cut);
   cut.shard_bytes = m_shard;
-  ProxyPlans best = plans(cut);
-  if (m_job.passes && m_options.order != Order::gradient) {
-    // In gradient order the forward pass comes after all traffic.
-    const Plan& first = best.dual ? *best.dual : best.dense;
-    cut.traffic_s = std::max(first.prediction.mid_seconds - m_job.forward_s, m_job.backward_s);
-    ProxyPlans other = plans(cut);
-    const auto take = [&](Plan& plan, Plan& by_priority) {
-      if (m_options.order == Order::priority ||
-          by_priority.prediction.mid_seconds <
-              plan.prediction.mid_seconds * (1 - k_worth_searching)) {
-        plan = std::move(by_priority);
-      }
-    };
-    take(best.dense, other.dense);
-    take(best.whole, other.whole);
-    if (best.dual) {
-      take(*best.dual, *other.dual);
-    }
+  const ProxyPlans best = plans(cut);
+  if (m_options.order == Order::gradient || !m_job.passes) {
+    return best;
   }
-  return best;
+  // In gradient order the forward pass comes after all traffic.
+  const Plan& first = best.dual ? *best.dual : best.dense;
+  cut.traffic_s = std::max(first.prediction.mid_seconds - m_job.forward_s, m_job.backward_s);
+  return plans(cut);
 }
 
 ProxyPlans ProxySearch::plans(TreeCut cut) {

@@ -222,14 +222,14 @@ void add_play(Plan& plan, const Assigned& assigned) {
 
 } // namespace
 
-Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority) {
+Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
   const Solution& solution = choice.solution;
   Plan plan;
   const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
   plan.parts = cut(job.layout, job.inputs.workload, part_bytes, job.options.cutting,
                    job.options.part_bytes ? 1 : streams(solution.strategy, job.model()));
   plan.passes = job.passes;
-  if (job.passes && by_priority) {
+  if (job.passes && job.options.order == Order::priority) {
     order_by_priority(plan.parts, *job.passes, job.bytes() / choice.prediction.mid_seconds);
   }
   assign_servers(plan.parts, solution.share_bytes, [&](std::size_t rank, double bytes) {

@@ -6,9 +6,9 @@
 
 namespace reckon {
 
-/// The choice's plan but for its prediction: its parts, each with its server and lane, and its
-/// ranks; with the choice's window.
-[[nodiscard]] Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority);
+/// The choice's plan but for its prediction: its parts in the order asked for, each with its server
+/// and lane, and its ranks; with the choice's window.
+[[nodiscard]] Plan cut_and_assign(const SharesJob& job, const Choice& choice);
 
 /// A plan that cut_and_assign() gave, with a window, and how that is predicted to run.
 [[nodiscard]] Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned,

@@ -3,6 +3,7 @@
 
 #include "run/checks.hpp"
 #include "run/emulation.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -241,6 +242,16 @@ TEST(ReportOfARun, APlanFromAnotherMachinesProfileHasNoVerdict) {
   EXPECT_THAT(report.cause, testing::StartsWith("another machine"));
   f.plan.measured_on.reset(); // by hand
   EXPECT_EQ(other_machine(f.plan, {"vm", "EPYC", 1}), "");
+}
+
+TEST(ReportOfARun, AnotherNumberOfRanksIsAnErrorThatSaysWhichToStart) {
+  Plan plan;
+  plan.ranks.resize(5);
+  EXPECT_NO_THROW(check_rank_count(plan, "plan.json", 5));
+  EXPECT_REFUSED(input,
+                 "plan.json: the plan is for 5 ranks and the launcher started 4; plan for that "
+                 "many or start 5 ranks",
+                 check_rank_count(plan, "plan.json", 4));
 }
 
 TEST(ReportOfARun, AnotherTransportThanThePlansHasNoVerdict) {

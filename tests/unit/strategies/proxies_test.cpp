@@ -462,7 +462,7 @@ TEST(Proxies, ByPriorityTheForwardPassNeedNotWaitForAllTraffic) {
                       .forward_seconds = 0.08,
                       .backward_seconds = 0.02};
   std::map<Order, double> seconds;
-  for (const Order order : {Order::gradient, Order::priority, Order::automatic}) {
+  for (const Order order : {Order::gradient, Order::priority}) {
     options.order = order;
     const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options, k_all_through_proxies);
     seconds[order] = plan.prediction.mid_seconds;
@@ -480,7 +480,6 @@ TEST(Proxies, ByPriorityTheForwardPassNeedNotWaitForAllTraffic) {
   // with what is there.
   EXPECT_GT(seconds[Order::gradient], 0.166);
   EXPECT_LT(seconds[Order::priority], 0.9 * seconds[Order::gradient]);
-  EXPECT_EQ(seconds[Order::automatic], seconds[Order::priority]);
   options.forward_seconds = options.backward_seconds = 0;
   options.order = Order::priority;
   EXPECT_ERROR(plan_of(devices(4, 4), roles_of(4, 4), w, options));

@@ -154,8 +154,7 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
     }
     options.zero_compute = from(0, 5) == 0;
     if (options.forward_seconds && !options.zero_compute) {
-      constexpr Order k_orders[] = {Order::automatic, Order::gradient, Order::priority};
-      options.order = k_orders[from(0, 2)];
+      options.order = from(0, 1) == 0 ? Order::gradient : Order::priority;
     }
     proxies.paper_shards = from(0, 1) == 0;
     proxies.tolerance = 0.01 * static_cast<double>(from(1, 30)) / 3;

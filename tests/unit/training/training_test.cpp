@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -43,7 +44,8 @@ struct Job {
   std::string transport = "host", strategy = "byteps_split";
   std::uint64_t workers = 2, servers = 1;
   int lanes = 2;
-  bool in_place = false; ///< sums, on a machine that was measured to be good at it
+  bool in_place = false;        ///< sums, on a machine that was measured to be good at it
+  std::optional<Order> order{}; ///< of parts beside passes; none: no passes
   Workload workload = mixed();
   std::string folder{}; ///< of plan.json and workload.json
   int port = 0;
@@ -58,6 +60,10 @@ Job prepared(Job job) {
   PlanOptions options;
   options.strategy = job.strategy;
   options.part_bytes = k_part;
+  if (job.order) {
+    options.forward_seconds = options.backward_seconds = 1e-4;
+    options.order = *job.order;
+  }
   Plan plan = test::plan_for(job.in_place ? test::machine_that_shares() : test::one_machine(),
                              job.workload, job.workers, job.servers, options, job.lanes);
   EXPECT_EQ(plan.sums_in_place, job.in_place);
@@ -256,6 +262,18 @@ TEST(Training, WorkersThatSumAndAverageAreToldSo) {
       [](reckon_options& options) {
         options.average = std::string(std::getenv("RECKON_RANK")) == "1" ? 1 : 0;
       });
+}
+
+TEST(Training, APlanWithPassesIsJoinedIfItHidesNothingBehindTheForwardPass) {
+  const Job gradient = prepared({.order = Order::gradient});
+  run_job(gradient, [](Member& m, RankProcess&) { train(m, 2); });
+  const Job priority = prepared({.order = Order::priority});
+  set_rank(priority, 0);
+  const std::string plan = priority.folder + "/plan.json";
+  const reckon_options options = options_for(priority, plan);
+  reckon_session* session = nullptr;
+  EXPECT_EQ(reckon_join(&options, &session), RECKON_INPUT);
+  EXPECT_THAT(reckon_error(), HasSubstr("plan with --order gradient"));
 }
 
 TEST(Training, SumsInPlaceWaitForTheirTensorsAsWell) {
@@ -475,6 +493,57 @@ TEST(Training, WhoLeavesBeforeTheOthersIsNamed) {
   });
 }
 
+TEST(Training, JoiningCanBeGivenUpAndBegunAgain) {
+  const Job job = prepared({});
+  set_rank(job, 0); // the others never come
+  const std::string plan = job.folder + "/plan.json";
+  const reckon_options options = options_for(job, plan);
+  for (int again = 0; again < 2; ++again) { // the port is free again
+    reckon_session* session = nullptr;
+    ASSERT_EQ(reckon_join_within(&options, &session, 0), RECKON_PENDING) << reckon_error();
+    ASSERT_EQ(reckon_join_within(&options, &session, 0.2), RECKON_PENDING) << reckon_error();
+    EXPECT_EQ(reckon_begin(session), RECKON_INPUT);
+    EXPECT_THAT(reckon_error(), HasSubstr("has not joined yet"));
+    reckon_abandon(session, "Ctrl-C");
+  }
+}
+
+TEST(Training, JoiningAndLeavingGoOnBetweenCalls) {
+  const Job job = prepared({});
+  support::run_ranks(job.ranks(), std::chrono::seconds(240), [&](RankProcess& self) {
+    set_rank(job, self.rank());
+    const std::string plan = job.folder + "/plan.json";
+    const reckon_options options = options_for(job, plan);
+    Member member;
+    reckon_status status = RECKON_PENDING;
+    while (status == RECKON_PENDING) {
+      status = reckon_join_within(&options, &member.session, 0.001);
+    }
+    ASSERT_OK(status);
+    member.is.struct_bytes = sizeof member.is;
+    ASSERT_OK(reckon_describe(member.session, &member.is));
+    if (member.is.worker != 0) {
+      step(member, 0);
+      expect_sums(member, 0, 1);
+    }
+    self.barrier();
+    if (member.is.rank == 0) { // the other worker comes only after that
+      ASSERT_EQ(reckon_leave_within(&member.session, 0), RECKON_PENDING);
+      EXPECT_EQ(reckon_begin(member.session), RECKON_INPUT);
+      EXPECT_THAT(reckon_error(), HasSubstr("is leaving"));
+    }
+    self.barrier();
+    if (member.is.worker == 0) {
+      ASSERT_OK(reckon_serve(member.session, -1));
+    }
+    do {
+      status = reckon_leave_within(&member.session, 0.001);
+    } while (status == RECKON_PENDING);
+    EXPECT_EQ(status, RECKON_OK) << reckon_error();
+    EXPECT_EQ(member.session, nullptr);
+  });
+}
+
 TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
   const Job job = prepared({});
   set_rank(job, 0);
@@ -500,7 +569,9 @@ TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
       },
       "are needed");
   ::setenv("RECKON_WORLD_SIZE", "2", 1);
-  refused([](auto&) {}, "the plan is for 3 ranks and the launcher started 2");
+  refused(
+      [](auto&) {},
+      "the plan is for 3 ranks and the launcher started 2; plan for that many or start 3 ranks");
   ::unsetenv("RECKON_WORLD_SIZE");
   refused([](auto&) {}, "RECKON_RANK is set but WORLD_SIZE is not");
   ::unsetenv("RECKON_RANK");

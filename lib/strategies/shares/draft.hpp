@@ -6,11 +6,11 @@
 
 namespace reckon {
 
-/// The choice's plan but for its prediction: its parts, each with its server and lane, and its
+/// The choice's plan without its prediction: its parts, each with its server and lane, and its
 /// ranks; with the choice's window.
 [[nodiscard]] Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority);
 
-/// A plan that cut_and_assign() gave, with a window, and how that is predicted to run.
+/// A plan of cut_and_assign() with a window, and how it is predicted to run.
 [[nodiscard]] Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned,
                              double window);
 

@@ -30,25 +30,26 @@ struct TrainingOptions {
   std::string plan;      ///< file
   std::string workload;  ///< file or shipped name; empty: the one that the plan names
   std::string transport; ///< choose_transports(); empty: the plan's
-  /// Where a worker has its gradient, aligned to 64 bytes; empty: in the session's memory.
+  /// The place of a worker's gradient, aligned to 64 bytes; empty: in the session's memory.
   std::span<std::byte> gradient{};
-  bool average = false;   ///< over all workers, instead of the sum
-  bool pin_lanes = false; ///< each on one processor
-  Seconds limit{60};      ///< of joining, and of leaving once all have come to it
+  bool average = false;   ///< the mean over all workers, instead of the sum
+  bool pin_lanes = false; ///< lanes, each on one processor
+  Seconds limit{60};      ///< limit of joining, and of leaving once all have come to it
   Seconds peer_limit = k_default_peer_limit;
 };
 
-/// One rank of a plan in a training program: its owner says when each tensor's gradient is there,
-/// and gets the sums of all workers. A thread of its own conducts the steps, so that meeting the
-/// other ranks costs the owner no time; between steps nothing but a peer's death ends the job.
+/// One rank of a plan in a training program: its owner says when each tensor's gradient is ready,
+/// and gets the sums of all workers. A thread of its own conducts the steps, so the owner does not
+/// wait for other ranks; between steps only a peer's death ends the job.
 ///
-/// Thread-safe, but for leave(), abandon() and the destructor, which come last. Calls throw what
-/// has ended the job: PeerError where that was another rank; Error{input} for calls out of turn.
+/// Thread-safe, except leave(), abandon() and the destructor, which come last. Calls throw the
+/// error that has ended the job: PeerError if that was another rank; Error{input} for calls out of
+/// turn.
 class Training {
 public:
-  /// Joins the job that the environment names (job_from_environment()) and connects. Throws
-  /// Error{input} where the plan has more than sums of gradients, is for another number of ranks,
-  /// or its workload is not found; else as Rendezvous and Session.
+  /// Joins the job of the environment (job_from_environment()) and connects. Throws Error{input}
+  /// where the plan has more than sums of gradients, is for another number of ranks, or its
+  /// workload is not found; else as Rendezvous and Session.
   explicit Training(const TrainingOptions& options);
   /// abandon(), unless leave() has returned.
   ~Training();
@@ -69,17 +70,17 @@ public:
   void begin();
   /// The gradients of tensors first .. first + count - 1 are written. Never waits for another call.
   void ready(std::size_t first, std::size_t count);
-  /// Whether the step is over: then the next may begin. Waits at most `limit`; nothing: as long as
-  /// it takes.
+  /// Whether the step is over, so that the next may begin. Waits at most `limit`; absent: without
+  /// limit.
   [[nodiscard]] bool over_within(std::optional<Seconds> limit);
   /// At a rank that only sums: whether all workers leave, after at most `limit`.
   [[nodiscard]] bool served_within(std::optional<Seconds> limit);
-  /// What this rank knows of the steps so far: JSON, described in docs/library.md.
+  /// This rank's account of the steps so far: JSON, described in docs/library.md.
   [[nodiscard]] std::string report() const;
-  /// With all other ranks. Throws Error{input} in the middle of a step.
+  /// Together with all other ranks. Throws Error{input} in the middle of a step.
   void leave();
-  /// Ends the job for all ranks, who are told why. A lane that hangs in something that nobody can
-  /// end, a lock that a dead peer holds for example, is left behind with all that it uses.
+  /// Ends the job for all ranks, with this reason. A lane that cannot be ended, for example because
+  /// a dead peer holds its lock, is left behind with all its memory.
   void abandon(const std::string& why) noexcept;
 
 private:
@@ -95,18 +96,18 @@ private:
   void step();
   void note(const std::vector<Arrival>& all);
   void throw_failure() const;                        ///< with m_mutex held
-  [[nodiscard]] std::span<std::byte> buffer() const; ///< where the lanes have the gradient
+  [[nodiscard]] std::span<std::byte> buffer() const; ///< the gradient of the lanes
 
   Plan m_plan;
   DocumentLink m_link;
   Workload m_workload;
   GradientLayout m_layout;
   std::size_t m_self = 0, m_workers = 0;
-  double m_factor = 1; ///< of every gradient, before it is summed
+  double m_factor = 1; ///< factor on every gradient, before it is summed
   bool m_pin = false;  ///< lanes
   std::span<std::byte> m_gradient;
   std::optional<Rendezvous> m_rendezvous;
-  /// What the lanes' threads use: left behind where one of them cannot be ended.
+  /// The data of the lanes' threads: left behind where a thread cannot be ended.
   struct Engine {
     Schedule schedule;
     RunOptions options;
@@ -126,7 +127,7 @@ private:
   bool m_all_leave = false, m_left = false;
   std::exception_ptr m_failure;
   std::string m_why = "abandoned";
-  std::uint64_t m_steps = 0;                           ///< that are over
+  std::uint64_t m_steps = 0;                           ///< steps that are over
   std::int64_t m_began_ns = 0;                         ///< monotonic: the step
   std::int64_t m_last_ready_ns = 0, m_last_end_ns = 0; ///< of the last step, rank 0's clock
   struct Times {                                       ///< in seconds, of the last steps

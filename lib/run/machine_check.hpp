@@ -9,21 +9,19 @@
 
 namespace reckon {
 
-/// Measures again, before and after a run whose ranks share one machine, what the profile has of
-/// copies and sums in pieces of 1 MiB from memory (Plan::machine_rates): a copy by rank 0 alone,
-/// then sums by the first MachineRates::threads ranks at once, each on the processor `cpu` of its
-/// first lane
-/// (-1: wherever the system puts it). Every rank calls it and gets the result. Takes about half a
-/// second, and at most 512 MiB of rank 0 and as much of the others together meanwhile. Throws as
-/// Rendezvous::all_gather().
+/// Measures the profile's copies and sums in pieces of 1 MiB from memory (Plan::machine_rates)
+/// again, before and after a run whose ranks share one machine: a copy by rank 0 alone, then sums
+/// by the first MachineRates::threads ranks at once, each on the processor `cpu` of its first lane
+/// (-1: any). Every rank calls it and gets the result. Takes about half a second, and meanwhile at
+/// most 512 MiB of rank 0 and as much of the others together. Throws as Rendezvous::all_gather().
 [[nodiscard]] MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, int cpu,
                                          Seconds limit);
 
-/// What a copy and a sum take in the mean of both times.
+/// The mean rates of a copy and a sum over both times.
 [[nodiscard]] MachineNow mean_of(const MachineNow& before, const MachineNow& after);
 
-/// Fills what follows from the rates that were measured: the time that a prediction is at these
-/// rates, and by how much the measured time differs from that. Writes go at the rate of copies.
+/// Fills in the consequences of the measured rates: the prediction at these rates, and the measured
+/// time's difference from it. Writes go at the rate of copies.
 void compare_with_machine(MachineNow& now, const MachineRates& rates, const Prediction& prediction,
                           double measured_seconds);
 

@@ -33,7 +33,7 @@ private:
 /// Throws Error{operation} whose text ends with the system's words for `error_number`.
 [[noreturn]] void fail_errno(const std::string& attempt, int error_number);
 
-/// `text` with its control characters written as \\u001b and so on: file content goes into a
+/// `text` with its control characters written as \u001b and so on: file content goes into a
 /// message, and so to a terminal, only in this form.
 [[nodiscard]] std::string one_line(std::string_view text);
 

@@ -38,7 +38,7 @@ namespace reckon {
 /// - read: threads next to `to` add up what lies on `from`;
 /// - write: threads next to `from` fill memory of `to` (memset).
 /// "two_way": half of the threads move the other way at the same time; the value is the sum of both
-/// directions, the remark gives each (measuring.md rule 15). A pair is measured two-way once, with
+/// directions, the remark gives each. A pair is measured two-way once, with
 /// from <= to; on one node the two streams run through it in opposite directions.
 [[nodiscard]] Campaign numa_bandwidth_campaign(Workbench& bench);
 

@@ -20,8 +20,7 @@ class Option;
 
 namespace reckon {
 
-/// Reads a value that was given for the option `flag` and puts it where it belongs. Throws
-/// Error{usage} that names `flag`.
+/// Reads a value of the option `flag` and stores it. Throws Error{usage} that names `flag`.
 using Take = std::function<void(const std::string& text, std::string_view flag)>;
 
 [[nodiscard]] Take fraction(double* to);             ///< "15%" or "0.15"
@@ -31,29 +30,29 @@ using Take = std::function<void(const std::string& text, std::string_view flag)>
 [[nodiscard]] Take whole_number(std::optional<std::uint64_t>* to, std::uint64_t least,
                                 std::uint64_t most);
 
-/// Where values go. A bool is a flag, which takes =no as well, an int counts how often a flag is
-/// given; a time has its unit, e.g. 30s.
+/// The destination of values. A bool is a flag, which takes =no as well, an int counts how often a
+/// flag is given; a time has its unit, e.g. 30s.
 using Target =
     std::variant<bool*, std::optional<bool>*, int*, std::string*, std::optional<std::string>*,
                  std::vector<std::string>*, std::optional<std::int64_t>*, std::uint64_t*,
                  std::optional<std::uint64_t>*, std::uint32_t*, std::optional<std::uint32_t>*,
                  Seconds*, Take>;
 
-/// An option or a positional argument, to say more of it. Refers to its Arguments.
+/// An option or a positional argument, for further settings. Refers to its Arguments.
 class Argument {
 public:
   Argument required();
-  /// What help calls the value; without it TEXT, INT, ...
+  /// The name of the value in help; without it TEXT, INT, ...
   Argument type(const std::string& name);
-  /// Help shows what the variable holds now.
+  /// Help shows the variable's current value.
   Argument shows_default();
-  /// The value where none is given, which help shows; read as if it had been given.
+  /// The default value, which help shows; read as if it had been given.
   Argument defaults_to(const std::string& text);
-  /// No other values; `listed`: help shows them beside the type.
+  /// The only allowed values; `listed`: help shows them beside the type.
   Argument one_of(const std::vector<std::string>& values, bool listed = false);
-  /// Of a whole number.
+  /// For a whole number.
   Argument at_least(std::uint64_t least);
-  /// A list may be given as one word, `separator` between its items.
+  /// A list may be given as one word, with `separator` between its items.
   Argument separated_by(char separator);
   Argument needs(Argument other);
   Argument excludes(Argument other);
@@ -64,15 +63,15 @@ private:
   Argument(CLI::Option* option, std::vector<std::string>* words)
       : m_option(option), m_words(words) {}
   CLI::Option* m_option;
-  std::vector<std::string>* m_words; ///< where one_of() keeps them
+  std::vector<std::string>* m_words; ///< the value of one_of()
 };
 
 /// An option or a positional argument, as help, man pages and completions show it.
 struct ArgumentReference {
   std::vector<std::string> names; ///< "--output" and "-o"; of a positional argument "plan"
-  std::string group;              ///< empty: usual, else shown by --help-all only
-  std::string value;              ///< what help calls its value; empty: a flag
-  std::string usual;              ///< the default that help shows; empty: none
+  std::string group;              ///< empty: usual, else only in --help-all
+  std::string value;              ///< the value's name in help; empty: a flag
+  std::string usual;              ///< the default in help; empty: no default
   std::vector<std::string> words; ///< the only values; empty: any
   std::string help;               ///< one sentence or more, without a final full stop
   bool positional = false;
@@ -83,14 +82,14 @@ struct CommandReference {
   std::string name; ///< "plan"
   std::string description;
   std::vector<std::string> examples; ///< command lines
-  std::string footer;                ///< what help ends with; empty: nothing
+  std::string footer;                ///< last words of help; may be empty
   std::vector<ArgumentReference> arguments;
   std::vector<CommandReference> commands;
 };
 
-/// A command: what it takes and what runs it. Names of options are as in "-o,--output"; those of
+/// A command: its arguments and its action. Names of options are as in "-o,--output"; those of
 /// positional arguments have no dashes. Variables get their values in parse(), so they must live
-/// until then; an action that holds a shared_ptr to them sees to that.
+/// until then; an action that holds a shared_ptr to them ensures that.
 class Arguments {
 public:
   /// The program itself.
@@ -99,16 +98,15 @@ public:
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
-  /// A command below this one, which from then on needs one of those that are below it.
+  /// A command below this one, which from then on requires one of its subcommands.
   Arguments& command(const std::string& name, const std::string& description);
   /// Runs the command and returns the exit status.
   void action(std::function<int()> run);
-  /// A command line that help begins with.
+  /// A command line at the beginning of help.
   void example(const std::string& command_line);
-  /// What help ends with.
+  /// The last words of help.
   void footer(const std::string& text);
-  /// The options that are described from now on belong to this group: --help names them,
-  /// --help-all explains them.
+  /// The following options belong to this group: --help names them, --help-all explains them.
   void group(const std::string& name);
 
   Argument option(const std::string& names, const Target& to, const std::string& help);
@@ -132,16 +130,16 @@ public:
   /// --color, of a command that prints for people.
   void color(ColorMode* to);
 
-  /// As if `--name value` had been given, for an option that there is. Throws Error{usage}.
+  /// As if `--name value` had been given, for an existing option. Throws Error{usage}.
   void set(const std::string& name, const std::string& value);
-  /// What the command and those below it take.
+  /// The arguments of the command and those below it.
   [[nodiscard]] CommandReference reference() const;
-  /// Whether `--name value` says no more than help says of the default: defaults_to().
+  /// Whether `--name value` is the default in help: defaults_to().
   [[nodiscard]] bool is_default(const std::string& name, const std::string& value) const;
 
-  /// Reads the command line of the program. Returns what runs the command that was given; nothing
-  /// where help or the version was printed instead. Throws Error{usage}, which names a command or
-  /// an option that does not exist before one that is missing, with the nearest that does.
+  /// Reads the command line of the program. Returns the given command's action; absent where help
+  /// or the version was printed instead. Throws Error{usage}, which names an unknown command or
+  /// option, with the nearest known one, before a missing one.
   [[nodiscard]] std::function<int()> parse(int argc, const char* const* argv);
 
 private:

@@ -16,7 +16,7 @@ void add_run_command(Arguments& program);
 void add_diff_command(Arguments& program);
 void add_export_command(Arguments& program);
 void add_import_command(Arguments& program);
-/// What explain_other_texts() wants: of output that `import` takes, and of XML.
+/// The recognisers for explain_other_texts(): output that `import` takes, and XML.
 [[nodiscard]] std::string what_text_is(std::string_view text, const std::string& path);
 void add_show_command(Arguments& program);
 void add_simulate_command(Arguments& program);

@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-/// Measures this machine as `reckon probe --budget BUDGET` does, with its progress on standard
-/// error; an empty budget is the usual one.
+/// Measures this machine as `reckon probe --budget BUDGET` does, with progress on standard error;
+/// an empty budget is the default.
 [[nodiscard]] ProbeResult measure_this_machine(const std::string& budget);
 
 } // namespace reckon

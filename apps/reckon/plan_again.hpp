@@ -9,15 +9,15 @@
 
 namespace reckon {
 
-/// A plan as it would be made again.
+/// A plan made anew.
 struct PlanAgain {
   std::string command; ///< of `reckon plan`, with another profile's file
-  /// Of the plan that it gives; absent where its documents are not at hand.
+  /// Predicted seconds of the new plan; absent where its documents are missing.
   std::optional<double> seconds{};
 };
 
-/// What `reckon plan` with the options that made the plan gives with another profile. `plan_file`:
-/// its workload is looked for beside it. `profile`: absent where only the command is wanted.
+/// The result of `reckon plan` with the plan's options and another profile. `plan_file`: its
+/// workload is searched beside it. `profile`: absent for the command alone.
 [[nodiscard]] PlanAgain plan_again(const Plan& plan, const std::string& plan_file,
                                    const std::optional<Profile>& profile,
                                    const std::string& profile_file);

@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-/// What the program takes, for other programs and for readers. Each is a whole file with a final
-/// newline, and all come from the description that the parser itself has.
+/// The program's arguments, for other programs and for readers. Each result is a whole file with a
+/// final newline, and all come from the parser's own description.
 
 /// A section for each command and each calculator, with a table of its options: docs/commands.md.
 [[nodiscard]] std::string markdown_reference(const CommandReference& program);

@@ -16,9 +16,9 @@ namespace reckon {
 /// The command line of `reckon run`.
 struct RunArguments {
   std::string plan, output, trace, transport;
-  RunOptions options;     ///< all that do not need the plan
+  RunOptions options;     ///< options that do not need the plan
   double tolerance = 0;   ///< largest error of the prediction that passes
-  Seconds peer_limit{10}; ///< a rank that was not heard of for longer is dead
+  Seconds peer_limit{10}; ///< a rank that is silent for longer is dead
   std::optional<std::string> inject;
   bool shared_cores = false;
   std::vector<std::string> stragglers;
@@ -35,12 +35,12 @@ struct RunArguments {
 /// Adds the options to `command`; they write into `arguments`, which must live as long.
 void add_run_options(Arguments& command, RunArguments& arguments);
 
-/// The options for this plan. Throws Error{input} where it has no passes to work in or keeps
-/// nothing that could be saved, and Error{unavailable} where the processors are too few.
+/// The options for this plan. Throws Error{input} where it has no passes to work in or nothing to
+/// save, and Error{unavailable} where the processors are too few.
 [[nodiscard]] RunOptions options_for(const RunArguments& arguments, const Plan& plan);
 
-/// Stretches the passes of the ranks that are to be slow: "RANK=2x", any number of them. Throws
-/// Error{usage} for such that are not of this form, and Error{input} for ranks without passes.
+/// Stretches the passes of the slow ranks: "RANK=2x", any number of them. Throws Error{usage} for
+/// text of another form, and Error{input} for ranks without passes.
 void make_stragglers(Schedule& schedule, const RunArguments& arguments);
 
 } // namespace reckon

@@ -9,10 +9,10 @@
 
 namespace reckon {
 
-/// Throws Error{usage} where --trace names no file of its own.
+/// Throws Error{usage} where --trace is standard output, or a file that is no trace.
 void check_trace(const RunArguments& arguments);
 
-/// Writes what every rank timed, for --trace.
+/// Writes every rank's times, for --trace.
 void write_trace(const Schedule& schedule, RankTimelines timelines, const std::string& file);
 
 } // namespace reckon

@@ -20,13 +20,13 @@
 #include <utility>
 #include <vector>
 
-/// `reckon solve`: a calculator is a table of inputs, one function, and what it answers. solve.cpp
-/// reads the inputs and prints the answer of all of them. To add one: a function that returns it,
-/// and a line in the list of solve.cpp.
+/// `reckon solve`: a calculator is a table of inputs, one function, and its answer. solve.cpp reads
+/// the inputs and prints the answer of all of them. To add one: a function that returns it, and a
+/// line in the list of solve.cpp.
 namespace reckon::solve {
 
-/// What an input is: all but `text` and `flag` are numbers, in bytes, bytes per second, seconds, or
-/// parts of one (a fraction or a factor).
+/// The kind of an input: all but `text` and `flag` are numbers, in bytes, bytes per second,
+/// seconds, or parts of one (a fraction or a factor).
 enum class Unit { text, count, bytes, bandwidth, seconds, fraction, factor, flag };
 
 /// One option.
@@ -34,46 +34,47 @@ struct Input {
   std::string names; ///< as in "-m,--workload"
   Unit unit = Unit::text;
   std::string help;
-  std::string usual = {};                 ///< the value where none is given, which help shows
+  std::string usual = {};                 ///< default value, which help shows
   std::vector<std::string> excluded = {}; ///< flags of inputs before this one
   std::string needed = {};                ///< the flag of one before this one
-  std::string type = {};                  ///< what help calls the value; empty: TEXT, INT or FACTOR
+  std::string type = {};                  ///< name of the value in help; empty: TEXT, INT or FACTOR
   bool needs_value = false;               ///< must be given
-  double least = 1;                       ///< of a factor
+  double least = 1;                       ///< for a factor
 };
 [[nodiscard]] Input required(const std::string& names, Unit unit, const std::string& help);
 
 /// More machines than any cluster has; keeps a slip such as --workers 1e12 from filling the memory.
 inline constexpr std::int64_t k_most_machines = 1'000'000;
 
-/// What the command line says of each input, by its flag. Numbers throw Error{usage} that names it.
+/// The values of the inputs on the command line, by flag. Numbers throw Error{usage} that names the
+/// flag.
 class Given {
 public:
   /// Whether it is on the command line.
   [[nodiscard]] bool present(std::string_view flag) const { return of(flag).argument->given(); }
-  /// Whether it is, with a value that is not empty.
+  /// Whether it is, with a non-empty value.
   [[nodiscard]] bool has(std::string_view flag) const;
   [[nodiscard]] bool on(std::string_view flag) const { return of(flag).on; }
-  /// As given, else what is usual.
+  /// The given value, else the default.
   [[nodiscard]] const std::string& text(std::string_view flag) const { return of(flag).text; }
   /// Any whole number.
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view flag) const;
   /// A whole number from 1 to k_most_machines.
   [[nodiscard]] std::uint64_t count(std::string_view flag) const;
   [[nodiscard]] std::uint64_t count(std::string_view flag, std::uint64_t otherwise) const;
-  /// Any other number, by its unit.
+  /// Any other number, in its unit.
   [[nodiscard]] double number(std::string_view flag) const;
   [[nodiscard]] double number(std::string_view flag, double otherwise) const;
   [[nodiscard]] std::optional<double> optional_number(std::string_view flag) const;
-  /// A number that is greater than 0; of bytes at least 1.
+  /// A number that is greater than 0; for bytes at least 1.
   [[nodiscard]] double positive(std::string_view flag) const;
-  /// Which of `names` it is. Throws Error{usage} for another.
+  /// Its index in `names`. Throws Error{usage} for another.
   [[nodiscard]] std::size_t one_of(std::string_view flag,
                                    std::initializer_list<const char*> names) const;
-  /// The workload of --workload; nothing without.
+  /// The workload of --workload; absent without it.
   [[nodiscard]] std::optional<Workload> workload() const;
 
-  /// Adds an option to the command; this must then stay where it is.
+  /// Adds an option to the command; this must then keep its address.
   void add(Arguments& command, const Input& input);
 
 private:
@@ -89,10 +90,10 @@ private:
   std::map<std::string, Value, std::less<>> m_values;
 };
 
-/// A way to do the same, its time, and its equation with the number in docs/equations.md.
+/// An alternative way, its time, and its equation with the number in docs/equations.md.
 struct Strategy {
   std::string name;
-  std::string key; ///< of the time in the JSON
+  std::string key; ///< key of the time in the JSON
   double seconds = 0;
   std::string equation;
 };
@@ -101,16 +102,16 @@ struct Answer {
   Json json;        ///< one object
   std::string text; ///< for people, with final newline
 
-  /// A line for each of them and one in the JSON. The first is the best, called `best`.
+  /// A line for each of them and an entry in the JSON. The first is the best, called `best`.
   void add(const std::string& best, const std::vector<Strategy>& strategies);
 };
 
 struct Calculator {
   std::string name, help;
-  std::string example; ///< arguments that help begins with
+  std::string example; ///< arguments of the example in help
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
-  std::string footer = {}; ///< empty: help ends with that of the program
+  std::string footer = {}; ///< empty: help ends with the program's last words
 };
 
 Calculator split();
@@ -128,9 +129,9 @@ Calculator capacity();
 Calculator torus();
 Calculator overlap();
 
-// ---------------------------------------------------------------- what calculators share
+// ---------------------------------------------------------------- shared by calculators
 
-/// Throws Error{usage} with the message where `wrong`. What it names must be there in any case.
+/// Throws Error{usage} with the message if `wrong`. The inputs that it names must be given.
 template <class... Args>
 void refuse_if(bool wrong, fmt::format_string<Args...> message, Args&&... args) {
   if (wrong) {
@@ -157,17 +158,17 @@ private:
 
 /// Rows of a table with one row a machine; the JSON holds all of them.
 inline constexpr std::size_t k_most_rows = 64;
-/// A last line where there are more than `shown` of `all`.
+/// A last line if there are more than `shown` of `all`.
 [[nodiscard]] std::string rows_left_out(std::size_t all, std::size_t shown, std::string_view what);
 
 [[nodiscard]] std::string bytes_text(double bytes);
-/// "80.36 KiB (82285.7 B)": what a document takes beside what a person reads.
+/// "80.36 KiB (82285.7 B)": the value of the document beside the one for people.
 [[nodiscard]] std::string exact_text(double bytes);
 [[nodiscard]] std::string rate_text(double bytes_per_s);
 [[nodiscard]] std::string time_text(double seconds);
 /// "1.375 x" as long as the best; "-" where that takes no time.
 [[nodiscard]] std::string times_text(double seconds, double best_s);
-/// How long it would take instead.
+/// The time with this change.
 [[nodiscard]] std::string remedy_text(const char* name, double seconds, double now_s);
 
 /// The name of an enumerator, of all in their order.
@@ -186,7 +187,7 @@ template <class T>
 /// From a CSV file with the columns bytes and `column`. Throws Error{input} with file and line.
 [[nodiscard]] Curve read_curve(const std::string& path, const std::string& column = "seconds");
 
-/// Of each tensor, in order.
+/// For each tensor, in order.
 [[nodiscard]] std::vector<std::uint64_t> tensor_bytes(const Workload& workload);
 [[nodiscard]] std::vector<SizeCount> tensor_sizes(const Workload& workload);
 

@@ -14,37 +14,37 @@
 
 namespace reckon {
 
-/// `run --reprofile-every`: what the plan was made from, to make it anew.
+/// `run --reprofile-every`: the plan's documents, to make it anew.
 struct AdaptArguments {
   std::optional<std::uint32_t> every; ///< counted iterations between pauses
   std::string profile, workload, roles;
-  std::string gain; ///< what a change of plan must save; empty: k_replan_margin
+  std::string gain; ///< the gain that a change of plan must reach; empty: k_replan_margin
 };
 
 struct AdaptInputs {
   std::uint32_t every = 0;
-  double gain = k_replan_margin; ///< part of the running plan's time that a change must save
+  double gain = k_replan_margin; ///< fraction of the running plan's time that a change must save
   Profile profile;
   Workload workload;
   std::optional<Roles> roles;
 };
 
-/// Reads the documents. Throws Error{usage} or Error{input} unless they are the ones that the plan
-/// names and give a plan that can be made anew while it runs. `plans_anew`: also plans with them,
-/// and throws when that gives another plan.
+/// Reads the documents. Throws Error{usage} or Error{input} unless the plan names them and they
+/// give a plan that can be made anew while it runs. `plans_anew`: also plans with them, and throws
+/// when that gives another plan.
 [[nodiscard]] AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
                                             const std::string& plan_name,
                                             const std::string& transport, bool plans_anew);
 
-/// What a run gave whose plan may have changed.
+/// The result of a run whose plan may have changed.
 struct AdaptedResult {
   JobResult first; ///< of the plan as given; its verification is of all iterations
   ReprofilingReport reprofiling;
 };
 
-/// run_rank() with pauses in which the links are measured again; where a plan made anew is better,
-/// the job goes on with that. Rank 0 plans, alone: the ranks may share processors, and what it
-/// sends to the others is the same everywhere. `schedules_of` lowers a plan.
+/// run_rank() with pauses that measure the links again; if a new plan is better, the job continues
+/// with it. Rank 0 plans, alone: the ranks may share processors, and the others get the same plan
+/// from it. `schedules_of` lowers a plan.
 [[nodiscard]] AdaptedResult
 run_adapting(Rendezvous& rendezvous, const Plan& plan, AdaptInputs inputs,
              const RunOptions& options,

@@ -13,7 +13,7 @@
 
 namespace reckon {
 
-/// What kept the ranks busy in one iteration, as measured or as a play has it.
+/// The busy times of the ranks in one iteration, measured or played.
 struct Observation {
   explicit Observation(std::size_t rank_count)
       : ranks(rank_count), busy_s(rank_count * (rank_count + 2), 0),
@@ -26,10 +26,11 @@ struct Observation {
   [[nodiscard]] std::size_t writes(std::size_t from, std::size_t to) const {
     return from * ranks + to;
   }
-  /// Of sums, copies and steps, all lanes together.
+  /// Seconds of sums, copies and steps, all lanes together.
   [[nodiscard]] std::size_t local(std::size_t rank) const { return ranks * ranks + rank; }
   [[nodiscard]] std::size_t passes(std::size_t rank) const { return ranks * (ranks + 1) + rank; }
-  /// [writes(from, to)]: of the shortest write, from its post to its arrival; infinite without any.
+  /// [writes(from, to)]: the shortest write, from its post to its arrival; infinite without a
+  /// write.
   std::vector<double> quickest_s;
 };
 
@@ -40,27 +41,26 @@ struct Observation {
 struct SlowPlace {
   SlowKind kind = SlowKind::port;
   std::size_t rank = 0, peer = 0, station = 0;
-  double factor = 1;  ///< that it keeps of its rate, below 1
-  double delay_s = 0; ///< of a delay: what each write takes longer
+  double factor = 1;  ///< fraction of its rate that is left, below 1
+  double delay_s = 0; ///< for a delay: the additional time of each write
 };
 
 /// Why an iteration took longer than played.
 struct Explanation {
-  std::vector<SlowPlace> places; ///< the one that explains most first; none: nothing explains it
-  double planned_seconds = 0;    ///< played with all as the profile has it
+  std::vector<SlowPlace> places; ///< the one that explains most first; empty: nothing explains it
+  double planned_seconds = 0;    ///< played with the profile's rates
   double explained_seconds = 0;  ///< played with the slow places
   double measured_seconds = 0;
 };
 
-/// Finds the places whose slowness explains what was seen: each suspect's factor is the one with
-/// which a play of the schedule keeps the ranks busy most nearly as they were. Up to three places,
-/// one after the other, as long as each explains a good part of what is left; all stations alike
-/// where that explains as much by itself. `network`: that the plan's prediction is played on.
-/// Throws Error{internal} as play() does.
+/// Finds the places whose slowness explains the busy times: each suspect's factor is the one whose
+/// play comes nearest to them. Up to three places, one after the other, as long as each explains a
+/// good part of the rest; all stations alike where that explains as much by itself. `network`: the
+/// one on which the plan's prediction is played. Throws Error{internal} as play() does.
 [[nodiscard]] Explanation explain(const Schedule& schedule, const PlanNetwork& network,
                                   const Observation& seen);
 
-/// Bytes per second of the place in the network, were it not slow; 0 for processors, passes and
+/// The normal rate of the place in the network, bytes per second; 0 for processors, passes and
 /// delays.
 [[nodiscard]] double planned_rate(const PlanNetwork& network, const SlowPlace& place);
 

@@ -13,13 +13,13 @@
 
 namespace reckon {
 
-/// |a - b| beyond `tolerance` of the smaller one. The floor swallows what remains of a difference
-/// of equal terms; no time, size or rate here is as small.
+/// |a - b| beyond `tolerance` of the smaller one. The floor absorbs the rounding of a difference of
+/// equal terms; no time, size or rate here is as small.
 [[nodiscard]] bool beyond(double a, double b, double tolerance);
-/// Which direction of a number is the bad one.
+/// The bad direction of a number.
 enum class Better { neither, lower, higher };
 
-/// An empty text: it is not there.
+/// An empty text means absent.
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string_view unit);
 
@@ -37,11 +37,11 @@ public:
 
   void text(std::string_view kind, std::string_view group, std::string_view where,
             const std::string& before, const std::string& after);
-  /// Numbers without noise; nothing where neither is there.
+  /// Numbers without noise; no entry where both are absent.
   void number(std::string_view kind, std::string_view group, std::string_view where,
               std::optional<double> before, std::optional<double> after, std::string_view unit,
               Better better = Better::neither);
-  /// Whole numbers: any change is one.
+  /// Whole numbers: any difference counts.
   void count(std::string_view kind, std::string_view group, std::string_view where, double before,
              double after, std::string_view unit, Better better = Better::neither);
   void add(Difference difference) { m_result.differences.push_back(std::move(difference)); }
@@ -49,11 +49,11 @@ public:
   void cause(std::string what, Side before, Side after);
   void causes_from(std::string_view prefix, const std::map<std::string, std::string>& before,
                    const std::map<std::string, std::string>& after);
-  /// A cause when the digests differ or only one is there.
+  /// A cause when the digests differ or only one side has it.
   void link(std::string_view what, const std::optional<DocumentLink>& before,
             const std::optional<DocumentLink>& after);
   void warn(std::string text) { m_result.warnings.push_back(std::move(text)); }
-  /// Remembers the largest of the changes that count as none.
+  /// Remembers the largest change that does not count.
   void within(Difference difference);
   void compared(std::uint64_t n = 1) { m_result.compared += n; }
   [[nodiscard]] Comparison& result() { return m_result; }

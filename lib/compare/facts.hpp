@@ -10,20 +10,20 @@
 
 namespace reckon {
 
-/// What a document says at one place, as the descriptions of its types (documents/describe.hpp)
-/// have it: a number, a text, a column of numbers, or members.
+/// The content of a document at one place, by the descriptions of its types
+/// (documents/describe.hpp): a number, a text, a column of numbers, or members.
 struct Fact {
   Side value;
-  bool whole = false; ///< `value` is a whole number: it changed or it did not
-  /// An element of a list, or a record that may be absent: it comes and goes as one thing.
+  bool whole = false; ///< `value` is a whole number: any change counts
+  /// An element of a list, or an optional record: it comes and goes as one thing.
   bool thing = false;
   bool list = false; ///< the members are elements
   std::vector<double> column;
-  /// In the document's order. Elements of lists by what they are known by: id, name, strategy,
-  /// scheme or client; peer links by kind and ends; others by their number.
+  /// In the document's order. Elements of lists by their key: id, name, strategy, scheme or client;
+  /// peer links by kind and ends; others by their number.
   struct Member;
   std::vector<Member> members;
-  /// The member of that name; nullptr: the record has no such member.
+  /// The member of that name; nullptr: the record has no member of that name.
   [[nodiscard]] const Fact* find(std::string_view name) const;
 };
 struct Fact::Member {
@@ -31,11 +31,11 @@ struct Fact::Member {
   Fact fact;
 };
 
-/// What becomes of the facts at a place and below it. Facts that no rule names are compared as they
-/// stand, in the group of the first step of their path.
+/// The treatment of the facts at a place and below it. Facts without a rule are compared as they
+/// are, in the group of the first step of their path.
 struct FactRule {
   enum class Use {
-    grouped, ///< compared as they stand, in the group `text`
+    grouped, ///< compared as they are, in the group `text`
     own,     ///< compared by code of its own: by names, as bytes, with a rank test
     never,   ///< not compared; `text` says why
   };
@@ -47,14 +47,14 @@ struct FactRule {
 
 /// All rules. Those with Use::never are the table in docs/diff.md.
 [[nodiscard]] std::span<const FactRule> fact_rules();
-/// The rule of a place, or of what it stands in; nullptr when none has it.
+/// The rule of a place, or of the nearest place around it; nullptr without a rule.
 [[nodiscard]] const FactRule* fact_rule(std::string_view kind, std::string_view where);
 
-/// What is compared as it stands, or by name, of a document.
+/// The facts of a document that are compared as they are, or by name.
 template <class T>
 [[nodiscard]] Fact facts_of(const T& document);
 
-/// Puts into `out` what differs between two facts at `path` of the document; null: it is not there.
+/// Puts the differences between two facts at `path` of the document into `out`; null: absent.
 /// `place`: the path as the rules have it.
 void compare_facts(Builder& out, const std::string& place, const std::string& path,
                    const Fact* before, const Fact* after);

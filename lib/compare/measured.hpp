@@ -10,12 +10,12 @@
 
 namespace reckon {
 
-/// Tells changes of measured quantities from noise, all of one comparison together, since the more
-/// are tested the more look changed by chance. A quantity differs when its median moved beyond the
-/// tolerance and beyond `least_spreads` spreads, and the rank test, corrected for the number of
-/// quantities, rejects that both sets of samples come from one distribution. One that was disturbed
-/// has no spread to go by: its median and the fast end of its samples have to move by more than
-/// `noisy_tolerance`, for other programs can only slow a machine down, and seldom all the time.
+/// Tells changes of measured quantities from noise, all of one comparison together, since more
+/// tests find more chance changes. A quantity differs when its median moved beyond the tolerance
+/// and beyond `least_spreads` spreads, and the rank test, corrected for the number of quantities,
+/// rejects that both sets of samples come from one distribution. A disturbed quantity has no usable
+/// spread: its median and the fast end of its samples have to move by more than `noisy_tolerance`,
+/// because other programs can only slow a machine down, and seldom all the time.
 class Measured {
 public:
   explicit Measured(Builder& out) : m_out(out) {}
@@ -24,18 +24,18 @@ public:
     double spread = 0;                     ///< the larger of the two documents'
     double tolerance = 0;
     bool rate = false;     ///< the samples are rates, so that the fast end is the high one
-    bool doubtful = false; ///< the probe itself says that something disturbed it
-    bool crowded = false;  ///< other programs had a part of the processors that it needs
+    bool doubtful = false; ///< the probe marked it as disturbed
+    bool crowded = false;  ///< other programs used part of the processors that it needs
     std::size_t least = 0; ///< samples on either side
-    /// Quantities of one name that have too few samples alone are tested together, each relative to
-    /// its own medians. Empty: alone or not at all.
+    /// Quantities of one name with too few samples are tested together, each relative to its own
+    /// medians. Empty: alone or not at all.
     std::string together{};
   };
-  /// `difference` has the two medians as its sides; it is reported if it proves to be one. The
-  /// samples have to stay until settle().
+  /// `difference` has the two medians as its sides; it is reported if the test confirms it. The
+  /// samples must stay valid until settle().
   void add(Difference difference, const Evidence& evidence);
-  /// Tests them all and puts what differs, and what could not be decided, into the builder. Returns
-  /// how many differ.
+  /// Tests them all and puts differences and undecided quantities into the builder. Returns how
+  /// many differ.
   std::size_t settle();
 
 private:

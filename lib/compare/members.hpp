@@ -11,19 +11,19 @@
 
 namespace reckon {
 
-/// Machines that are in one group of each of two profiles: what is said of their groups can be
-/// compared. A probe makes groups of machines that were alike that day, so members are followed by
-/// their names; profiles whose groups name no members, by the groups' ids.
+/// Machines that are in one group of each of two profiles, so that the facts of their groups can be
+/// compared. A probe groups machines that were alike that day, so members are followed by their
+/// names; in profiles whose groups name no members, by the groups' ids.
 struct SameMachines {
-  std::string name; ///< "w2", "w0..w3", or the group's id where that names no members
-  std::vector<std::string> members;                       ///< the group, where that names none
-  const MachineGroup *before = nullptr, *after = nullptr; ///< null: not there
+  std::string name;                 ///< "w2", "w0..w3", or the id of a group without members
+  std::vector<std::string> members; ///< the group, if it has no members
+  const MachineGroup *before = nullptr, *after = nullptr; ///< null: absent
   bool whole = true;                                      ///< both groups have no other machines
 };
 [[nodiscard]] std::vector<SameMachines> same_machines(const Profile& before, const Profile& after);
 
-/// Why two profiles are of other machines; nothing when they are of the same, or when nothing
-/// tells. The hosts decide: what changed on a host does not make it another one.
+/// Why two profiles are of different machines; absent when they are of the same, or when nothing
+/// tells. The hosts decide: a changed host stays the same machine.
 [[nodiscard]] std::optional<std::string> other_machines(const Profile& before,
                                                         const Profile& after);
 
@@ -32,8 +32,8 @@ class MachineOf {
 public:
   explicit MachineOf(const Profile& profile);
   struct Place {
-    std::string group; ///< empty: a member, a rack or another id that is in no group
-    std::string rest;  ///< what is behind the group: "/numa0"; empty: the machine itself
+    std::string group; ///< empty: a member, a rack or another id outside all groups
+    std::string rest;  ///< the rest after the group: "/numa0"; empty: the machine itself
   };
   [[nodiscard]] Place of(const std::string& id) const;
 

@@ -21,7 +21,7 @@ namespace reckon {
   return name.ends_with("seconds") ? "seconds" : "";
 }
 
-/// The same of an input among others. Of COARSE's formulas p counts the workers, and n is the
+/// The same for an input among others. In COARSE's formulas p counts the workers, and n is the
 /// gradient's bytes; elsewhere n counts the workers.
 [[nodiscard]] inline std::string_view unit_of_input(std::string_view name,
                                                     const std::map<std::string, double>& inputs) {

@@ -18,8 +18,8 @@ public:
   [[nodiscard]] virtual Seconds now() const noexcept = 0;
 };
 
-/// CLOCK_MONOTONIC_RAW in nanoseconds: no slewing while something is timed (measuring.md rule 5).
-/// The same moment reads the same in every process of one machine.
+/// CLOCK_MONOTONIC_RAW in nanoseconds: no slewing during a measurement. The same moment reads the
+/// same in every process of one machine.
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &t);

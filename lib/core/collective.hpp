@@ -10,12 +10,12 @@
 
 namespace reckon {
 
-/// What workers exchange. Of n workers that share M bytes, each has an n-th of its own.
+/// The exchange between workers. Of n workers that share M bytes, each has an n-th of its own.
 enum class Collective : std::uint8_t {
   all_reduce,     ///< every worker ends with the sum of all
   reduce_scatter, ///< every worker ends with its own n-th of that sum
   all_gather,     ///< every worker begins with its own n-th and ends with all of them
-  broadcast,      ///< every worker ends with what the root had
+  broadcast,      ///< every worker ends with the root's data
   reduce,         ///< the root ends with the sum of all
 };
 
@@ -25,11 +25,11 @@ inline constexpr std::array<std::string_view, 5> k_collective_names{
   return k_collective_names.at(static_cast<std::size_t>(c));
 }
 
-/// Whether sums are made, on the way to the roots.
+/// Whether sums are made on the way to the roots.
 [[nodiscard]] constexpr bool sums(Collective c) {
   return c == Collective::all_reduce || c == Collective::reduce_scatter || c == Collective::reduce;
 }
-/// Whether roots give what they have to all workers.
+/// Whether roots give their data to all workers.
 [[nodiscard]] constexpr bool gives(Collective c) {
   return c == Collective::all_reduce || c == Collective::all_gather || c == Collective::broadcast;
 }

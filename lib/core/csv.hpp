@@ -16,15 +16,15 @@ class CsvReader {
 public:
   CsvReader(std::string_view text, std::string file);
 
-  /// The fields of the next line; nothing at the end. The first line is the header: every other
-  /// must have as many fields. Throws as fail().
+  /// The fields of the next line; absent at the end. The first line is the header: every other must
+  /// have as many fields. Throws as fail().
   [[nodiscard]] std::optional<std::vector<std::string>> next();
-  /// Reads the header line and gives, for each of `names`, its column; nothing where it is absent.
-  /// Throws as fail() for a title that is none of `names`, with `expected` ("the columns bytes and
-  /// seconds"), and for one that occurs twice. Nothing when the text has no line at all.
+  /// Reads the header line and returns the column of each of `names`; absent for a missing one.
+  /// Throws as fail() for a title outside `names`, with `expected` ("the columns bytes and
+  /// seconds"), and for one that occurs twice. Absent for a text without lines.
   [[nodiscard]] std::optional<std::vector<std::optional<std::size_t>>>
   columns(const std::vector<std::string_view>& names, std::string_view expected);
-  /// Of the fields that next() gave last, counted from 1.
+  /// Line number of the fields that next() returned last, from 1.
   [[nodiscard]] std::size_t line() const { return m_line; }
   [[nodiscard]] const std::string& file() const { return m_file; }
   /// Throws Error{input}: "FILE:LINE: problem".
@@ -34,10 +34,11 @@ private:
   std::string_view m_rest;
   std::string m_file;
   std::size_t m_line = 0;
-  std::optional<std::size_t> m_fields; ///< of the header
+  std::optional<std::size_t> m_fields; ///< number of fields in the header
 };
 
-/// The whole field as a number, an exponent included; nothing when it is none, or not finite.
+/// The whole field as a number, with an exponent if any; absent when it is not a number, or not
+/// finite.
 [[nodiscard]] std::optional<double> finite_number(std::string_view field);
 
 } // namespace reckon

@@ -11,8 +11,7 @@ namespace reckon {
 /// so `sha256sum FILE` on a file that reckon wrote gives the same digits.
 [[nodiscard]] std::string digest_of(std::string_view bytes);
 
-/// The digest of bytes that are not in one piece: what digest_of() gives for all of them, one after
-/// another.
+/// The digest of bytes in several pieces: digest_of() of their concatenation.
 class Digester {
 public:
   Digester();
@@ -22,7 +21,7 @@ public:
   Digester& operator=(const Digester&) = delete;
   ~Digester();
   void add(std::string_view bytes);
-  /// Of all that was added; call it once, at the end.
+  /// The digest of all added bytes; call it once, at the end.
   [[nodiscard]] std::string finish();
 
 private:

@@ -10,7 +10,7 @@
 
 namespace reckon {
 
-/// Element types of gradients, and int32 for what is summed in fixed point on the way.
+/// Element types of gradients, and int32 for sums in fixed point on the way.
 enum class DType { fp32, fp16, bf16, int32 };
 
 [[nodiscard]] constexpr std::uint64_t size_of(DType t) {
@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 4> k_dtype_names{"fp32", "fp16", "
 [[nodiscard]] constexpr std::string_view name_of(DType t) {
   return k_dtype_names.at(static_cast<std::size_t>(t));
 }
-/// Of a gradient: not int32.
+/// An element type of gradients: not int32.
 [[nodiscard]] constexpr std::optional<DType> dtype_named(std::string_view name) {
   return value_named<DType>(name, std::span(k_dtype_names).first(3));
 }

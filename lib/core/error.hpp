@@ -7,7 +7,8 @@
 
 namespace reckon {
 
-/// What went wrong, in the terms a caller can act on. Each kind is one exit status (exit_status()).
+/// The kind of an error, in terms a caller can act on. Each kind is one exit status
+/// (exit_status()).
 enum class ErrorKind {
   usage,       ///< the command line is wrong
   input,       ///< a document or an imported file is wrong
@@ -32,8 +33,8 @@ private:
 /// Throws Error{operation} whose text ends with the system's words for `error_number`.
 [[noreturn]] void fail_errno(const std::string& attempt, int error_number);
 
-/// `text` with its control characters written as \u001b and the like: what comes from a file goes
-/// into a message, and so to a terminal, only in this form.
+/// `text` with its control characters written as \u001b and so on: file content goes into a
+/// message, and so to a terminal, only in this form.
 [[nodiscard]] std::string one_line(std::string_view text);
 
 /// Exit statuses: 0 ok, 1 negative verdict, 2 usage or bad input, 3 capability unavailable,

@@ -34,21 +34,21 @@ private:
 /// The whole file; "-" is standard input. Throws Error{input} naming the file.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-/// The whole file; nothing when it is not there or cannot be read, as the speed of a network port
-/// that is down.
+/// The whole file; absent when it is missing or cannot be read, as the speed of a network port that
+/// is down.
 [[nodiscard]] std::optional<std::string> read_if_readable(const std::string& path);
 
 /// All or nothing: readers see the old file or the whole new one, and an interrupted write leaves
 /// nothing behind. "-" is standard output. Throws Error{operation} naming the file.
 void write_file(const std::string& path, std::string_view content);
-/// The same of a content in pieces, one after another.
+/// The same for content in consecutive pieces.
 void write_file(const std::string& path, std::span<const std::string_view> pieces);
 
-/// Throws what write_file() would, where that can be known before there is a content: long work
-/// should not end with a result that has no place.
+/// Throws the error of write_file() as far as it can be known before the content exists: long work
+/// should not end without a place for its result.
 void require_writable(const std::string& path);
 
-/// Makes what was created, renamed or removed in a folder last through a loss of power. Throws
+/// Makes creations, renames and removals in a folder durable against a loss of power. Throws
 /// Error{operation} naming the folder.
 void sync_folder(const std::string& path);
 

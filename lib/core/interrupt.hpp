@@ -9,14 +9,14 @@ namespace reckon {
 /// SIGPIPE is ignored so that a closed pipe is an error we see.
 void install_interrupt_handlers();
 
-/// True once SIGINT or SIGTERM has arrived. Loops end at their next check and keep what they have.
+/// True once SIGINT or SIGTERM has arrived. Loops end at their next check and keep their results.
 [[nodiscard]] bool interrupted() noexcept;
 
-/// For loops that have nothing worth keeping: throws Error{operation} once interrupted().
+/// For loops without results to keep: throws Error{operation} once interrupted().
 void stop_if_interrupted();
 
-/// While this lives its thread gets no signals, nor do the threads that it starts, ever: those of a
-/// process are for threads that its owner started. To be destroyed by the thread that made it.
+/// While this lives its thread gets no signals, and threads that it starts never do: signals of the
+/// process go to the owner's other threads. Destroy it in the thread that made it.
 class NoSignals {
 public:
   NoSignals() noexcept;

@@ -9,7 +9,7 @@
 
 namespace reckon {
 
-/// Whether a text can be an id or a name: 1 to 256 characters, none of them control characters.
+/// Whether a text can be an id or a name: 1 to 256 characters without control characters.
 [[nodiscard]] bool is_name(std::string_view text);
 
 } // namespace reckon

@@ -24,19 +24,19 @@ using Json = nlohmann::json;
 /// The largest whole number in a document: above it JSON readers elsewhere lose digits.
 inline constexpr std::uint64_t k_max_count = 1ULL << 53U;
 
-/// A JSON value together with where it stands, so that whatever is wrong with it can be named:
-/// every accessor throws Error{input} with "FILE: /json/pointer: problem; remedy".
-/// Views do not own: the document must outlive them.
+/// A JSON value together with its place, so that errors can name it: every accessor throws
+/// Error{input} with "FILE: /json/pointer: problem; remedy". Views do not own: the document must
+/// outlive them.
 class JsonView {
 public:
   JsonView(const Json& value, std::string file);
 
-  /// A member that must be there.
+  /// A required member.
   [[nodiscard]] JsonView at(std::string_view key) const;
-  /// A member that may be absent (a null counts as absent).
+  /// An optional member (a null counts as absent).
   [[nodiscard]] std::optional<JsonView> find(std::string_view key) const;
-  /// Throws at the first member that is not among `keys` (with the nearest of them), or when this
-  /// is no object.
+  /// Throws at the first member outside `keys` (with the nearest of them), or when this is no
+  /// object.
   void only(std::initializer_list<std::string_view> keys) const;
   /// The elements of an array.
   [[nodiscard]] std::vector<JsonView> elements() const;
@@ -44,8 +44,7 @@ public:
   [[nodiscard]] std::vector<std::pair<std::string, JsonView>> members() const;
 
   [[nodiscard]] std::string string() const;
-  /// A string that is not empty and has at most 256 characters, none of them control characters: an
-  /// id or a name.
+  /// A non-empty string of at most 256 characters without control characters: an id or a name.
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string one_of(std::initializer_list<std::string_view> allowed) const;
   [[nodiscard]] bool boolean() const;
@@ -61,7 +60,7 @@ public:
   [[nodiscard]] std::vector<double> numbers() const;
   [[nodiscard]] std::vector<std::uint64_t> counts() const;
 
-  /// The value itself, for what is kept as it is.
+  /// The value itself, to keep it unchanged.
   [[nodiscard]] const Json& raw() const { return *m_value; }
   [[nodiscard]] const std::string& file() const { return *m_file; }
   [[nodiscard]] std::string pointer() const { return m_pointer.empty() ? "/" : m_pointer; }
@@ -85,15 +84,15 @@ private:
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& file);
 
 /// The canonical text: sorted keys, 2 spaces, arrays of scalars and of such arrays on one line,
-/// shortest numbers that read back the same, final newline. Bytes of a string that are not UTF-8 become U+FFFD. Throws
-/// Error{internal} on NaN or infinity: a document never holds them.
+/// shortest numbers that read back the same, final newline. Bytes of a string that are not UTF-8
+/// become U+FFFD. Throws Error{internal} on NaN or infinity: a document never holds them.
 [[nodiscard]] std::string canonical(const Json& value);
 
 /// `value` if it is finite, null otherwise.
 [[nodiscard]] Json finite_or_null(double value);
 
-/// The candidate nearest to `word` by edit distance when near enough to be a slip, else the first
-/// that begins with `word`; empty when there is neither.
+/// The candidate nearest to `word` by edit distance if near enough for a typing error, else the
+/// first that begins with `word`; empty without either.
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        const std::vector<std::string>& candidates);
 

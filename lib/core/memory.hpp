@@ -5,8 +5,8 @@
 
 namespace reckon {
 
-/// Memory that may be taken without pressing others: MemAvailable of /proc/meminfo, or what is left
-/// of our cgroup's limit if that is less; UINT64_MAX when the system does not say.
+/// Memory that can be taken without pressing others: MemAvailable of /proc/meminfo, or the rest of
+/// our cgroup's limit if that is less; UINT64_MAX when unknown.
 [[nodiscard]] std::uint64_t available_memory_bytes();
 
 } // namespace reckon

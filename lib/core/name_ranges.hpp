@@ -6,8 +6,8 @@
 
 namespace reckon {
 
-/// Names whose numbers follow each other as one: {"gpu3", "gpu1", "gpu2", "cpu"} is {"cpu",
-/// "gpu1-3"}. Those without a number come first, each word's by their numbers.
+/// Names with consecutive numbers as one: {"gpu3", "gpu1", "gpu2", "cpu"} is {"cpu", "gpu1-3"}.
+/// Names without a number come first, each word's by their numbers.
 [[nodiscard]] std::vector<std::string> name_ranges(const std::vector<std::string>& names);
 
 /// "core2" before "core10".

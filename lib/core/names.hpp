@@ -8,7 +8,7 @@
 
 namespace reckon {
 
-/// The value of an enumeration that has this name; `names` are those of its values from 0 on.
+/// The value of an enumeration with this name; `names` are those of its values from 0 on.
 template <class E>
 [[nodiscard]] constexpr std::optional<E> value_named(std::string_view name,
                                                      std::span<const std::string_view> names) {

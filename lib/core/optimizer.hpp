@@ -28,9 +28,9 @@ inline constexpr std::array<std::string_view, 4> k_optimizer_names{"sgd", "momen
   return o == Optimizer::sgd ? 0 : (o == Optimizer::adam ? 2 : 1);
 }
 
-/// The learning rate of every step that a plan makes. A power of two, so that SGD on whole numbers
-/// is exact: asynchronous additions then give the same bits in any order. The other scalars are
-/// the defaults of kernels/optimizer.hpp.
+/// The learning rate of every step in a plan. A power of two, so that SGD on whole numbers is
+/// exact: asynchronous additions then give the same bits in any order. The other scalars are the
+/// defaults of kernels/optimizer.hpp.
 inline constexpr float k_learning_rate = 0x1p-6F;
 
 } // namespace reckon

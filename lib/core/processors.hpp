@@ -8,16 +8,16 @@
 
 namespace reckon {
 
-/// The processors that this thread may use, ascending, as the operating system numbers them; none
-/// when it does not say.
+/// The processors that this thread may use, ascending, numbered by the operating system; empty when
+/// unknown.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
-/// Physical cores that these processors of this machine are on; as many as the processors where the
-/// system does not say.
+/// The number of physical cores of these processors of this machine; the number of processors when
+/// unknown.
 [[nodiscard]] std::size_t cores_of(const std::vector<int>& cpus);
 
-/// The value of the first line "key : value" of a text as /proc/cpuinfo has it: of "model name" the
-/// processors' model. Empty: there is none.
+/// The value of the first line "key : value" of a text like /proc/cpuinfo: for "model name" the
+/// processors' model. Empty: no such line.
 [[nodiscard]] std::string cpuinfo_value(const std::string& cpuinfo, std::string_view key);
 
 /// Keeps this thread on one processor; false: the system refused.

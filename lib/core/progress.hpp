@@ -8,7 +8,7 @@
 namespace reckon {
 
 /// One line on standard error that is overwritten as work goes on; silent unless that is a
-/// terminal. The line is erased when the object goes. Thread-compatible.
+/// terminal. The line is erased by the destructor. Thread-compatible.
 class Progress {
 public:
   Progress();

@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-/// What stands between the separators, in order, some of it perhaps empty: "a,,b" is a, "", b, and
-/// "" is one empty part. `separator` is not empty.
+/// The parts between the separators, in order, some possibly empty: "a,,b" is a, "", b, and "" is
+/// one empty part. `separator` is not empty.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, std::string_view separator);
 
 } // namespace reckon

@@ -16,11 +16,12 @@ class BusyCurve {
 public:
   BusyCurve() = default;
   /// (bytes, seconds): bytes > 0 and strictly increasing, seconds >= 0 and finite. A time is raised
-  /// to the largest of a smaller size: more bytes are never quicker. Throws Error{input} otherwise.
+  /// to the largest time of a smaller size: more bytes never take less. Throws Error{input}
+  /// otherwise.
   explicit BusyCurve(std::vector<std::pair<double, double>> points);
   [[nodiscard]] bool empty() const { return m_points.empty(); }
   [[nodiscard]] double seconds(double bytes) const noexcept;
-  /// Of bytes beyond the last point; infinite where they cost nothing.
+  /// Rate of bytes beyond the last point; infinite where they cost nothing.
   [[nodiscard]] double bytes_per_s() const noexcept;
   [[nodiscard]] std::span<const std::pair<double, double>> points() const { return m_points; }
 
@@ -31,17 +32,17 @@ private:
 /// [from][to]: the stations that a write passes, in order. Empty between ranks that share memory.
 using StationPaths = std::vector<std::vector<std::vector<std::uint32_t>>>;
 
-/// What lies between the ranks of a job: a plain table that predictions play on and that emulated
-/// transfers keep to. A station serves bytes in the order in which they come: a port's egress, a
-/// port's ingress, a rack's uplink, or all that lies between two machines. A write passes the
-/// stations of its path one after the other without being stored in between (cut-through).
+/// The network between the ranks of a job: a plain table for predictions and emulated transfers. A
+/// station serves bytes in order of arrival: a port's egress, a port's ingress, a rack's uplink, or
+/// the whole way between two machines. A write passes the stations of its path one after the other
+/// without being stored in between (cut-through).
 struct StationNetwork {
   std::vector<double> station_bytes_per_s;
   /// [station], or empty: where a station's own curve is not empty it counts and not its rate. A
   /// piece of a write takes its share of the whole write's time.
   std::vector<BusyCurve> station_busy{};
   StationPaths paths;
-  /// Where lanes take ways of their own, as over the several ports of a machine: lane i takes way i
+  /// Where lanes have ways of their own, as over the several ports of a machine: lane i takes way i
   /// modulo their number. Empty: all lanes take `paths`.
   std::vector<StationPaths> lane_paths{};
   double latency_s = 0; ///< of a path, on top of the stations' time
@@ -61,13 +62,13 @@ struct StationNetwork {
   [[nodiscard]] double latency_of(std::size_t from, std::size_t to) const noexcept {
     return path_latency_s.empty() ? latency_s : path_latency_s[from][to];
   }
-  /// Of long writes: its own curve's where it has one.
+  /// Rate of long writes: its own curve's if it has one.
   [[nodiscard]] double rate_of(std::size_t station) const noexcept;
   /// Seconds that the station is busy with `piece_bytes` of a write of `write_bytes`.
   [[nodiscard]] double busy_seconds(std::uint32_t station, double piece_bytes,
                                     double write_bytes) const noexcept;
-  /// Seconds of a write that meets no other, from the post to its last byte: the path's latency and
-  /// the slowest of its stations.
+  /// Seconds of a write without other traffic, from the post to its last byte: the path's latency
+  /// and the slowest of its stations.
   [[nodiscard]] double write_seconds(std::size_t from, std::size_t to, double bytes) const noexcept;
 };
 

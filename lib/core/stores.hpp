@@ -10,9 +10,9 @@
 
 namespace reckon {
 
-/// How a sum is written: PHub's aggregator has temporal and non-temporal stores.
+/// The stores of a sum: PHub's aggregator has temporal and non-temporal stores.
 enum class Stores : std::uint8_t {
-  /// Through the caches: right when somebody reads the sum soon, as a send of a part does.
+  /// Through the caches: right when the sum is read soon, as by a send of a part.
   cached,
   /// Around the caches, without reading the destination first: a destination that is no source then
   /// costs one memory transfer an element instead of two. For sums that leave the caches anyway.

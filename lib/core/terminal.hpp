@@ -12,7 +12,7 @@ enum class ColorMode { automatic, always, never };
 [[nodiscard]] bool is_smart_terminal(int fd);
 /// Colour on `fd`: always, never, or a smart terminal without a non-empty NO_COLOR.
 [[nodiscard]] bool use_color(ColorMode mode, int fd);
-/// Columns of the terminal behind `fd`; 80 when it is none.
+/// Columns of the terminal behind `fd`; 80 when it is no terminal.
 [[nodiscard]] int terminal_width(int fd);
 
 } // namespace reckon

@@ -61,8 +61,8 @@ private:
 /// For people: "1 tensor", "3 tensors"; or with a plural of its own.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one);
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view one, std::string_view many);
-/// How much faster is what takes this part of the time, from 0 to 1: "12 % faster" is that much
-/// less time, and from half of it on "2.5 x faster".
+/// The speed-up of something that takes this fraction of the time, from 0 to 1: "12 % faster" is
+/// that much less time, and from half of it on "2.5 x faster".
 [[nodiscard]] std::string faster_text(double part_of_time);
 
 } // namespace reckon

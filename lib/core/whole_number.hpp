@@ -9,7 +9,7 @@
 namespace reckon {
 
 /// The whole number that all of `text` is, in digits of `base`, after a minus sign where T is
-/// signed; nothing when the text is anything else or T is too small for it.
+/// signed; absent for other text or if T is too small for it.
 template <class T>
 [[nodiscard]] std::optional<T> whole_number(std::string_view text, int base = 10) {
   T value{};

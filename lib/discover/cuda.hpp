@@ -15,12 +15,12 @@ struct CudaGpu {
 
 struct CudaGpus {
   std::vector<CudaGpu> gpus;
-  std::string why_none;        ///< empty when there are any
+  std::string why_none;        ///< empty if there are GPUs
   std::string runtime_version; ///< "13.0"; empty without CUDA in this build
   std::string driver_version; ///< the CUDA version that the driver supports; empty without a driver
 };
 
-/// The GPUs that CUDA offers in CUDA's order, which a process of its own asks once: one that has
+/// CUDA's GPUs in CUDA's order. A process of its own asks for them once, because a process that has
 /// used CUDA may not fork any more. The first call must come before this process uses CUDA. Never
 /// throws for lack of a driver or of CUDA; Error{operation} when no process can be started.
 [[nodiscard]] CudaGpus list_cuda_gpus();

@@ -11,13 +11,13 @@ namespace reckon {
 struct Discovery {
   Topology topology;
   std::vector<std::string> cuda_gpus; ///< ids of the GPUs that CUDA offers, in CUDA's order
-  /// What was looked for and is not there, with the reason: "no CUDA GPU: ...".
+  /// Missing devices, with the reason: "no CUDA GPU: ...".
   std::vector<std::string> remarks;
 };
 
-/// This machine as machine "m0", restricted to what an outer cpuset or taskset leaves to this
-/// process. Throws Error{unavailable} when hwloc was told (HWLOC_XMLFILE, HWLOC_SYNTHETIC, ...) to
-/// describe another machine, Error{operation} when it fails.
+/// This machine as machine "m0", restricted to the processors of an outer cpuset or taskset. Throws
+/// Error{unavailable} when hwloc was told (HWLOC_XMLFILE, HWLOC_SYNTHETIC, ...) to describe another
+/// machine, Error{operation} when it fails.
 [[nodiscard]] Discovery discover();
 
 /// discover().topology

@@ -10,22 +10,22 @@
 
 namespace reckon {
 
-/// What may change a measurement without being measured itself.
+/// Conditions that may change a measurement without being measured themselves.
 struct Environment {
-  /// For the context of a profile: "host", "kernel", "cpu", "governor", "hwloc", ... What this
-  /// machine does not tell is absent.
+  /// For the context of a profile: "host", "kernel", "cpu", "governor", "hwloc", ... Unknown facts
+  /// are absent.
   std::map<std::string, std::string> facts;
-  /// What makes measurements doubtful here, each with its cure.
+  /// Reasons to doubt measurements here, each with its remedy.
   std::vector<std::string> warnings;
 };
 
 /// `files` is asked for everything below /proc and /sys.
 [[nodiscard]] Environment describe_environment(const SystemFile& files);
 
-/// Digest over what decides whether two profiles may be compared: processor model, the numbers of
-/// packages, NUMA nodes and usable cores, cache sizes, GPU models, NIC names and speeds. Host name,
-/// kernel, library versions, governor and the amount of memory stay out: a change of those is what
-/// a comparison should find.
+/// Digest of the facts that make two profiles comparable: processor model, the numbers of packages,
+/// NUMA nodes and usable cores, cache sizes, GPU models, NIC names and speeds. Host name, kernel,
+/// library versions, governor and the amount of memory stay out: a comparison should find the
+/// effect of their changes.
 [[nodiscard]] std::string fingerprint(const Topology& topology, const std::string& cpu_model);
 
 } // namespace reckon

@@ -24,8 +24,8 @@ struct DestroyHwloc {
 };
 using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyHwloc>;
 
-/// What hwloc finds, with devices, after `choose` has told it of which machine. A step that fails,
-/// `choose` under the name `choice`, is told to `failed`, which throws; errno says why.
+/// hwloc's topology, with devices, after `choose` has told it the machine. A step that fails,
+/// `choose` under the name `choice`, is reported to `failed`, which throws; errno has the reason.
 [[nodiscard]] HwlocTopology load_hwloc(const char* choice,
                                        const std::function<int(hwloc_topology*)>& choose,
                                        const std::function<void(const char* step)>& failed);

@@ -15,7 +15,7 @@ namespace reckon {
 
 struct NcclTree {
   Topology topology;
-  std::vector<std::string> remarks; ///< what the file says and the topology does not
+  std::vector<std::string> remarks; ///< facts in the file that the topology cannot express
 };
 
 /// The tree of one machine out of the <system> element of NCCL's topology XML (version 1) or

@@ -8,19 +8,19 @@
 
 namespace reckon {
 
-/// A machine out of a file that another program wrote.
+/// A machine from another program's file.
 struct RecordedTopology {
   Topology topology;
   std::string format;               ///< "hwloc XML 2.0", "NCCL topology XML, version 1"
-  std::vector<std::string> remarks; ///< what the file says and the topology does not
+  std::vector<std::string> remarks; ///< facts in the file that the topology cannot express
 };
 
 /// The machine as `machine` ("m0"). The content decides on the format: hwloc's XML (`lstopo
-/// machine.xml`) or NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE). This machine is not asked
-/// for anything. Throws Error{input} that names the file, the line and a remedy.
+/// machine.xml`) or NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE). This machine is not
+/// queried. Throws Error{input} that names the file, the line and a remedy.
 [[nodiscard]] RecordedTopology read_topology_file(const std::string& path,
                                                   const std::string& machine = "m0");
-/// The same of a file's content; `file` is for messages.
+/// The same for a file's content; `file` is for messages.
 [[nodiscard]] RecordedTopology topology_from_text(const std::string& text, const std::string& file,
                                                   const std::string& machine = "m0");
 

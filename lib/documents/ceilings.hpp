@@ -3,8 +3,8 @@
 
 namespace reckon {
 
-/// Ceiling of a port_bandwidth whose machine has several ports: what the ports of all machines that
-/// tried them can do together. A rate that comes near is that of those, and not of these ports.
+/// Ceiling of a port_bandwidth whose machine has several ports: the joint rate of the ports of all
+/// machines that measured with them. A rate near it shows their limit, not that of these ports.
 inline constexpr const char* k_peers_ceiling = "the peers' ports";
 
 } // namespace reckon

@@ -9,10 +9,10 @@
 
 namespace reckon {
 
-/// Cells that somebody meant for plans and that no plan reads: of a case that there is not, in
-/// another unit than the case has, or between ends that the case cannot have. A sentence each,
-/// which begins with the file and the JSON pointer and says what to write instead. `json` is what
-/// `profile` was read from. Imported profiles keep the names that other programs gave their cases.
+/// Cells that were meant for plans but that no plan reads: of an unknown case, in another unit than
+/// the case has, or between ends that the case cannot have. One sentence each, which begins with
+/// the file and the JSON pointer and says what to write instead. `json` is the source of `profile`.
+/// Imported profiles keep the case names of other programs.
 [[nodiscard]] std::vector<std::string> cell_doubts(const Profile& profile, const Json& json,
                                                    const std::string& file);
 

@@ -7,7 +7,7 @@
 
 namespace reckon {
 
-// The names of what cells of a profile measure (CellKey::test, "case" in the document).
+// The names of the cases of a profile's cells (CellKey::test, "case" in the document).
 
 // One machine.
 inline constexpr const char* k_core_to_core = "core_to_core_latency_cas";
@@ -18,7 +18,7 @@ inline constexpr const char* k_stream_add = "stream_add";
 inline constexpr const char* k_numa_copy = "numa_to_numa_copy_cpu";
 inline constexpr const char* k_numa_read = "numa_to_numa_read_cpu";
 inline constexpr const char* k_numa_write = "numa_to_numa_write_cpu";
-/// Of one direction of a link inside a machine that several ways pass: from and to are neighbouring
+/// One direction of a link inside a machine that several ways pass: from and to are neighbouring
 /// objects.
 inline constexpr const char* k_link_bandwidth = "link_bandwidth";
 inline constexpr const char* k_host_memcpy = "host_memcpy";
@@ -59,7 +59,7 @@ inline constexpr const char* k_pair_bandwidth = "pair_bandwidth";
 inline constexpr const char* k_pair_write = "pair_write";
 inline constexpr const char* k_fan_in = "fan_in_bandwidth";
 inline constexpr const char* k_fan_out = "fan_out_bandwidth";
-/// Also the option of a plan whose value stands in for these cells.
+/// Also the option of a plan whose value replaces these cells.
 inline constexpr const char* k_port_bandwidth = "port_bandwidth";
 inline constexpr const char* k_single_port = "single_port_bandwidth";
 inline constexpr const char* k_bisection_by_order = "bisection_by_order";
@@ -73,8 +73,8 @@ inline constexpr const char* k_memory_write = "memory_write_bandwidth";
 inline constexpr const char* k_numa_mixed = "numa_to_numa_mixed_cpu";
 inline constexpr const char* k_loaded_latency = "memory_latency_loaded";
 inline constexpr const char* k_loaded_bandwidth = "memory_bandwidth_loaded";
-/// Of messages, of which pair_latency has the shortest and pair_bandwidth the longest: of one
-/// alone, and of streams.
+/// Cells by message size, of which pair_latency has the shortest and pair_bandwidth the longest: of
+/// single messages, and of streams.
 inline constexpr const char* k_pair_time_by_size = "pair_latency_by_size";
 inline constexpr const char* k_pair_rate_by_size = "pair_bandwidth_by_size";
 inline constexpr std::array k_not_probed{
@@ -89,15 +89,15 @@ inline constexpr const char* k_two_way = "two_way";
 inline constexpr const char* k_seconds = "seconds";
 inline constexpr const char* k_bytes_per_second = "bytes_per_second";
 
-/// The fields of a CellKey as a document names them, in the order of a CSV file's columns.
+/// The fields of a CellKey by their names in a document, in the order of a CSV file's columns.
 inline constexpr std::array<std::string_view, 13> k_key_names{
     "case",    "from",  "to",        "bytes",     "threads",   "pairs", "in_flight",
     "sources", "dtype", "transport", "direction", "operation", "state"};
 
-/// Who measures a case.
+/// The kind of measurement that has a case.
 enum class MeasuredOn { machine, gpus, cluster };
 
-/// One of the things that `reckon probe` measures.
+/// One case that `reckon probe` measures.
 struct CellCase {
   const char* name;
   MeasuredOn on;
@@ -106,10 +106,10 @@ struct CellCase {
   const char* summary;          ///< one line for people
 };
 
-/// All of them, in the order in which people are told of them: what plans are made from first. A
-/// case that is measured on a machine and between machines has a line for each.
+/// All of them, in the order of reports to people: the cases that plans are made from first. A case
+/// that is measured on a machine and between machines has a line for each.
 [[nodiscard]] std::span<const CellCase> cell_cases();
-/// The first of them with that name. Throws Error{internal} when there is none.
+/// The first of them with that name. Throws Error{internal} for an unknown name.
 [[nodiscard]] const CellCase& cell_case(std::string_view name);
 
 } // namespace reckon

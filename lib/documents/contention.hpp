@@ -14,16 +14,16 @@ inline constexpr const char* k_contention_communication = "contention_communicat
 /// Seconds of the computation `operation`: alone, or while communications of `bytes` run.
 inline constexpr const char* k_contention_compute = "contention_compute";
 [[nodiscard]] bool is_contention(const CellKey& key);
-/// The cell measured alone that this one, of either case, is compared with; nullopt when it is
-/// such a cell itself.
+/// The cell measured alone that this one, of either case, is compared with; nullopt when this cell
+/// was measured alone.
 [[nodiscard]] std::optional<CellKey> alone(const CellKey& key);
 
-/// How much longer something takes while something else runs (ACE, section III).
+/// The slow-down of one activity beside another (ACE, section III).
 struct Contention {
   const Cell* together = nullptr;
   const Cell* alone = nullptr;
   double factor = 1; ///< together / alone, of the medians
-  /// Whether the samples tell the two apart (rank test, 5 %); nullopt: there are too few.
+  /// Whether the samples tell the two apart (rank test, 5 %); nullopt: too few samples.
   std::optional<bool> shown;
 };
 /// One for each cell of the case that was measured together and whose twin was measured alone, in

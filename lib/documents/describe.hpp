@@ -33,42 +33,43 @@ struct Requirements;
 
 /// Every type of a document is described once, by a function `describe` that hands each member to a
 /// visitor with its key, its limits and a sentence. The reader, the writer, the JSON schema, the
-/// reference in docs/documents.md and the tests' random documents are visitors. What concerns
-/// several members is checked by hand, at the end of `describe`.
+/// reference in docs/documents.md and the tests' random documents are visitors. Rules about several
+/// members are checked by hand, at the end of `describe`.
 namespace reckon::documents {
 
-/// Text of a form of its own.
+/// Text with a format of its own.
 struct Pattern {
   const char* regex; ///< for the schema
   bool (*valid)(std::string_view text);
-  const char* must; ///< what is wrong with other text: "must look like 0000:17:00.0"
+  const char* must; ///< the complaint about other text: "must look like 0000:17:00.0"
   const char* example;
 };
 
-/// What values a member may have. Of a list or an optional it is the rule of what is inside.
+/// The allowed values of a member. For a list or an optional it is the rule of the content.
 struct Rule {
   enum class Text { any, some, name };
   enum class Presence {
     required,
     defaulted, ///< absent means the default, which is written
     maybe,     ///< absent means empty or 0, which is not written
-    given,     ///< may be absent; written where another member says so
+    given,     ///< may be absent; written where another member requires it
   };
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool above_low = false; ///< `low` itself is not allowed
   Text text = Text::any;
   const Pattern* pattern = nullptr;
-  std::span<const std::string_view> names{}; ///< of a choice: by the member's text, or its number
-  const char* element = nullptr; ///< of a list that is not empty: what one of its elements is
+  std::span<const std::string_view> names{}; ///< for a choice: by the member's text, or its number
+  const char* element = nullptr; ///< for a list that is not empty: the name of one of its elements
   Presence presence = Presence::required;
-  bool written = true;          ///< of Presence::given
-  const char* schema = nullptr; ///< more of its schema: what is checked by hand and can be said
-  /// Of a list of whole numbers: whether elements may be repeats (documents/repeats.hpp).
+  bool written = true; ///< for Presence::given
+  const char* schema =
+      nullptr; ///< more of its schema: rules that are checked by hand and can be expressed
+  /// For a list of whole numbers: whether elements may be repeats (documents/repeats.hpp).
   enum class Repeats {
     none,
     own,    ///< of numbers of this list
-    across, ///< also of those of the lists before it in the document that have this rule
+    across, ///< also of the earlier lists in the document with this rule
   };
   Repeats repeats = Repeats::none;
 
@@ -156,7 +157,7 @@ inline constexpr std::array<std::string_view, 3> k_dimensions{"local", "vertical
 class Visitor;
 struct Ref;
 
-/// A number that is whole, an enumerator or a truth value; none exceeds an int64.
+/// A whole number, an enumerator or a truth value; never above an int64.
 struct WholeRef {
   void* value;
   std::int64_t (*get)(const void* value);
@@ -166,7 +167,7 @@ struct WholeRef {
 struct OptionalRef {
   void* value;
   bool (*has)(const void* value);
-  Ref (*get)(void* value); ///< of an empty one: gives it a value first
+  Ref (*get)(void* value); ///< gives an empty one a value first
 };
 struct ListRef {
   void* list;
@@ -194,7 +195,7 @@ struct Field {
   const char* sentence;
 };
 
-/// What is done to the members of a record, one after another.
+/// The operations on the members of a record, one after another.
 class Visitor {
 public:
   Visitor() = default;
@@ -202,7 +203,7 @@ public:
   Visitor& operator=(const Visitor&) = delete;
   virtual ~Visitor() = default;
 
-  /// Begins a description: the type's name and what it stands for. `schema`: more of its schema.
+  /// Begins a description: the type's name and meaning. `schema`: more of its schema.
   virtual void about(const char* /*name*/, const char* /*sentence*/,
                      const char* /*schema*/ = nullptr) {}
   template <class T>
@@ -215,9 +216,9 @@ public:
     field({key, rule, sentence},
           Ref{RecordRef{&members, [](Visitor& v, void* f) { (*static_cast<F*>(f))(v); }}});
   }
-  /// Of a reader: the object that was read; null: this visitor does not read.
+  /// For a reader: the object that was read; null: this visitor does not read.
   [[nodiscard]] virtual const JsonView* read() const { return nullptr; }
-  /// What a reader checks by hand, of the object that was read.
+  /// The checks that a reader makes by hand, on the object that was read.
   template <class F>
   void check(F by_hand) const {
     if (const JsonView* const view = read()) {
@@ -280,7 +281,7 @@ Ref Visitor::ref(T& value) {
   }
 }
 
-// The documents, and the types that several of them have.
+// The documents, and the types that several of them share.
 void describe(Visitor& v, Profile& profile);
 void describe(Visitor& v, Workload& workload);
 void describe(Visitor& v, Roles& roles);
@@ -290,7 +291,7 @@ void describe(Visitor& v, DocumentLink& link);
 void describe(Visitor& v, Prediction& prediction);
 void describe(Visitor& v, Endpoint& endpoint);
 void describe(Visitor& v, Requirements& requirements);
-/// The members of a key stand among the members of what has the key.
+/// The members of a key stand among the members of its owner.
 void describe_key(Visitor& v, CellKey& key, bool with_bytes);
 
 } // namespace reckon::documents

@@ -23,14 +23,13 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// "profile", "workload", "roles", "plan" or "report".
 [[nodiscard]] std::string kind_of(const Document& document);
 
-/// The kind that a text's "schema" says, whatever else is in it; empty: it is no document.
+/// The kind in a text's "schema", whatever else is in it; empty: it is no document.
 [[nodiscard]] std::string document_kind(const std::string& text);
 
-/// What a text that has no schema is instead, and what to do with it ("this is output of ...");
-/// empty: nothing that is known.
+/// The nature of a text without a schema, and the remedy ("this is output of ..."); empty: unknown.
 using WhatTextIs = std::function<std::string(std::string_view text, const std::string& path)>;
-/// Lets all readers below say so. Once, before any of them runs: this module does not know other
-/// programs.
+/// Lets all readers below report that. Once, before any of them runs: this module does not know
+/// other programs.
 void explain_other_texts(WhatTextIs what_is);
 
 /// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates
@@ -41,10 +40,10 @@ void explain_other_texts(WhatTextIs what_is);
 /// workload or profile.
 [[nodiscard]] Document read_file_or_shipped(const std::string& path_or_name);
 
-/// As read_document, but any other kind is Error{input} that says what the file is instead.
-/// read_profile also takes the name of a shipped profile, looked for as read_workload does.
+/// As read_document, but any other kind is Error{input} that names the file's kind. read_profile
+/// also takes the name of a shipped profile, found as in read_workload.
 [[nodiscard]] Profile read_profile(const std::string& path_or_name);
-/// The same; `doubts` gets what cell_doubts() says of it.
+/// The same; `doubts` gets the sentences of cell_doubts().
 [[nodiscard]] Profile read_profile(const std::string& path_or_name,
                                    std::vector<std::string>& doubts);
 [[nodiscard]] Roles read_roles(const std::string& path);
@@ -53,7 +52,7 @@ void explain_other_texts(WhatTextIs what_is);
 /// "-", or the name of a shipped workload ("resnet50"), which is looked for in $RECKON_DATA_DIR,
 /// beside the binary's installation and in the source tree.
 [[nodiscard]] Workload read_workload(const std::string& path_or_name);
-/// The same; `doubts` gets what workload_from_safetensors() says of it.
+/// The same; `doubts` gets the lines of workload_from_safetensors().
 [[nodiscard]] Workload read_workload(const std::string& path_or_name,
                                      std::vector<std::string>& doubts);
 /// Names that read_workload and read_profile know, sorted.

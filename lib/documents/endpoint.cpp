@@ -46,55 +46,55 @@ static void describe(Visitor& v, EndpointPart& p) {
   v.about("part", "A part of the endpoint, less than all of it.");
   v("sms", p.sms, k_non_negative, "Streaming multiprocessors.");
   v("memory_bytes_per_second", p.memory_bytes_per_second, k_non_negative,
-    "Bandwidth of the memory, bytes a second.");
+    "Memory bandwidth, bytes per second.");
 }
 
 static void describe(Visitor& v, EndpointConfiguration& c) {
   v.about("configuration", "A way to divide the endpoint.");
   v("name", c.name, k_name, "Unique in the document.");
-  v("source", c.source, k_any.maybe(), "Where it is from.");
+  v("source", c.source, k_any.maybe(), "Source of the figures.");
   v("mover", c.mover, one_of(k_movers),
-    "Who moves and sums what is communicated: the SMs, through memory; an engine that loads each "
-    "byte once; nobody, at no cost.");
+    "Mover of the data: cores, the SMs, through memory; engine, which loads each byte once; none, "
+    "at no cost.");
   v("communication", c.communication, k_any,
-    "What communication has, computation has the rest; absent: each has all while the other "
-    "waits.");
+    "Resources of communication; computation has the rest. Absent: each has everything while the "
+    "other waits.");
 }
 
 static void describe(Visitor& v, EndpointRing& r) {
   v.about("ring", "A ring of equal links.");
   v("bytes_per_second", r.bytes_per_second, k_positive,
-    "What a node sends over both its links, bytes a second.");
-  v("latency_seconds", r.latency_seconds, k_non_negative, "Of one link, seconds.");
+    "Send rate of a node over both its links, bytes per second.");
+  v("latency_seconds", r.latency_seconds, k_non_negative, "Latency of one link, seconds.");
 }
 
 void describe(Visitor& v, Endpoint& e) {
   v.about("endpoint", "A machine that computes and communicates at the same time.");
   v("sms", e.sms, k_positive_count, "Streaming multiprocessors, or cores.");
   v("sm_bytes_per_second", e.sm_bytes_per_second, k_positive,
-    "What one of them reads or writes, bytes a second.");
+    "Read or write rate of one SM, bytes per second.");
   v("flops_per_second", e.flops_per_second, k_positive,
-    "Additions and multiplications a second of all of them.");
+    "Additions and multiplications per second of all SMs.");
   v("memory_bytes_per_second", e.memory_bytes_per_second, k_positive,
-    "Bandwidth of the memory, bytes a second.");
+    "Memory bandwidth, bytes per second.");
   v("bus_bytes_per_second", e.bus_bytes_per_second, k_positive,
-    "From the endpoint to the network, bytes a second.");
-  v.group("torus", k_any, "The network: rings of equal links, whatever the shape is.",
+    "Rate from the endpoint to the network, bytes per second.");
+  v.group("torus", k_any, "The network: rings of equal links, for any shape.",
           [&](Visitor& members) {
             members.about("torus", "The rings of a torus.");
-            members("local", e.rings[0], k_any, "Within a package.");
-            members("vertical", e.rings[1], k_any, "Between packages.");
-            members("horizontal", e.rings[2], k_any, "Between packages.");
+            members("local", e.rings[0], k_any, "Ring within a package.");
+            members("vertical", e.rings[1], k_any, "Rings between packages.");
+            members("horizontal", e.rings[2], k_any, "Rings between packages.");
             members("link_efficiency", e.link_efficiency, k_efficiency,
-                    "What of the links' bandwidth carries payload.");
+                    "Fraction of the links' bandwidth that carries payload.");
             members("chunk_bytes", e.chunk_bytes, k_positive_count,
-                    "What of a collective nothing interrupts, bytes.");
+                    "Piece of a collective that nothing interrupts, bytes.");
           });
   v("aside", e.aside, k_any,
-    "What computations beside the others have for themselves; absent: there are none.");
+    "Resources reserved for computations beside the others; absent: no resources.");
   v("configurations", e.configurations, k_any.some("configuration"),
-    "Ways to divide the endpoint, each with a name of its own.");
-  v("sources", e.sources, k_any.maybe(), "Where the figures are from, by key.");
+    "Ways to divide the endpoint.");
+  v("sources", e.sources, k_any.maybe(), "Source of each figure, by key.");
   v.check([&](const JsonView& view) { check(e, view); });
 }
 

@@ -11,21 +11,20 @@
 #include <unordered_map>
 #include <utility>
 
-/// The reader and the writer of what `describe` describes, and what the checks by hand share. Not
-/// for other modules.
+/// The reader and the writer for `describe`, and shared checks by hand. Not for other modules.
 namespace reckon::documents {
 
 /// In the order of the alternatives of a Document.
 inline constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan",
                                                          "report"};
-/// What is read like a document, but is none that other commands take.
+/// A file that is read like a document, but that no other command takes.
 inline constexpr std::string_view k_requirements = "requirements";
 
-/// What kind of document this is, or k_requirements. Throws Error{input} when it is neither, or of
-/// a newer reckon.
+/// The kind of this document, or k_requirements. Throws Error{input} for another kind or a document
+/// of a newer reckon.
 [[nodiscard]] std::string kind_in_header(const JsonView& document);
 
-/// Reads a document whose header must say `kind` into `record`, which has its defaults.
+/// Reads a document whose header must have `kind` into `record`, which has its defaults.
 void read_document_into(const JsonView& document, std::string_view kind, const Ref& record);
 template <class T>
 [[nodiscard]] T read_as(std::string_view kind, const Json& json, const std::string& file) {
@@ -48,7 +47,7 @@ template <class T>
   return json;
 }
 
-/// What stands at a path of keys and numbers below `view`: "groups/0/count".
+/// The value at a path of keys and numbers below `view`: "groups/0/count".
 [[nodiscard]] JsonView below(const JsonView& view, std::string_view path);
 [[noreturn]] void fail_below(const JsonView& view, std::string_view path,
                              const std::string& problem);
@@ -56,7 +55,7 @@ template <class T>
 /// Finds names that occur twice in one document.
 class Unique {
 public:
-  /// `what`: what the names are, for the message: "id", "tensor name".
+  /// `what`: the kind of names for the message: "id", "tensor name".
   Unique(const JsonView& view, std::string what) : m_view(view), m_what(std::move(what)) {}
   /// Throws Error{input} when `name`, which stands at `path` below the view, was added before.
   void add(const std::string& name, const std::string& path);

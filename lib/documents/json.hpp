@@ -6,7 +6,7 @@
 
 #include <string>
 
-/// Documents as JSON values, for the few that need them; others read and write files by
+/// Documents as JSON values, for the few modules that need them; others read and write files by
 /// documents/document.hpp.
 namespace reckon {
 

@@ -336,33 +336,32 @@ void check(const Plan& plan, const JsonView& view) {
 
 void describe(Visitor& v, DocumentLink& l) {
   v.about("link", "A document that this one was made from.");
-  v("name", l.name, k_name, "Name of that document.");
+  v("name", l.name, k_name, "Name of the document.");
   v("digest", l.digest, k_digest,
-    "SHA-256 of that document's canonical text, which is what sha256sum prints for a file that "
-    "reckon wrote.");
+    "SHA-256 of the document's canonical text: what sha256sum prints for a file that reckon "
+    "wrote.");
 }
 
 static void describe(Visitor& v, Term& t) {
   v.about("term", "One addend of a predicted time.");
   v("name", t.name, k_snake, "transport, reduction, fill, synchronisation, ...");
-  v("seconds", t.seconds, k_any, "Seconds; below 0 when it stands for work that overlaps.");
+  v("seconds", t.seconds, k_any, "Seconds; negative for work that overlaps.");
 }
 
 void describe(Visitor& v, Prediction& p) {
   v.about("prediction", "A time for one iteration, in seconds: bound_seconds <= mid_seconds and "
                         "lo_seconds <= mid_seconds <= hi_seconds.");
-  v("bound_seconds", p.bound_seconds, k_non_negative, "Seconds that no strategy can beat.");
+  v("bound_seconds", p.bound_seconds, k_non_negative, "Time that no strategy can beat, seconds.");
   v("bound_by", p.bound_by, k_any, "The binding resource, and the equation.");
   v("lo_seconds", p.lo_seconds, k_non_negative,
     "Lower end of the prediction, seconds, from the spread of the profile's samples.");
   v("mid_seconds", p.mid_seconds, k_non_negative, "The prediction, seconds.");
   v("hi_seconds", p.hi_seconds, k_non_negative, "Upper end of the prediction, seconds.");
-  v("terms", p.terms, k_any, "What mid_seconds is the sum of; names are unique.");
-  v("relief", p.relief, k_any.maybe(), "What would relieve the binding resource, with the gain.");
+  v("terms", p.terms, k_any, "Terms whose sum is mid_seconds; names are unique.");
+  v("relief", p.relief, k_any.maybe(), "Remedy for the binding resource, with its gain.");
   v("busiest_seconds", p.busiest_seconds, k_non_negative,
-    "Seconds for which this strategy keeps its busiest resource busy, where that is more than "
-    "bound_seconds.");
-  v("busiest_by", p.busiest_by, k_any.maybe(), "That resource.");
+    "Busy time of this strategy's busiest resource, seconds; only if more than bound_seconds.");
+  v("busiest_by", p.busiest_by, k_any.maybe(), "The busiest resource.");
   v.check([&](const JsonView& view) { check(p, view); });
 }
 
@@ -371,9 +370,10 @@ static void describe(Visitor& v, Candidate& c) {
       "candidate",
       "A strategy that was considered: either a prediction or the reason why it does not apply.",
       R"({"oneOf": [{"required": ["prediction"]}, {"required": ["reason"]}]})");
-  v("strategy", c.strategy, k_snake, "Its name; unique in the list.");
-  v("prediction", c.prediction, k_any, "What it would take.");
-  v("reason", c.reason, k_any.maybe().with(R"({"minLength": 1})"), "Why it does not apply.");
+  v("strategy", c.strategy, k_snake, "Name of the strategy; unique in the list.");
+  v("prediction", c.prediction, k_any, "Its predicted time.");
+  v("reason", c.reason, k_any.maybe().with(R"({"minLength": 1})"),
+    "Reason why the strategy does not apply.");
   if (const JsonView* const view = v.read();
       view != nullptr && c.prediction.has_value() == !c.reason.empty()) {
     view->fail("must have either a \"prediction\" or a \"reason\" why the strategy does not apply");
@@ -382,19 +382,20 @@ static void describe(Visitor& v, Candidate& c) {
 
 static void describe(Visitor& v, Quantity& q) {
   v.about("quantity", "A number that was solved or derived, with where it comes from.");
-  v("name", q.name, k_name, "snake_case with its unit as suffix: worker_share_bytes.");
-  v("value", q.value, k_any, "In the unit that the name ends with; dimensionless without.");
-  v("equation", q.equation, k_any.maybe(), "As numbered in docs/equations.md: \"BytePS eq. 1\".");
-  v("inputs", q.inputs, k_any, "What it was computed from.");
+  v("name", q.name, k_name, "snake_case with the unit as suffix: worker_share_bytes.");
+  v("value", q.value, k_any, "Value in the unit of the name's suffix.");
+  v("equation", q.equation, k_any.maybe(),
+    "Number of the equation as in docs/equations.md: \"BytePS eq. 1\".");
+  v("inputs", q.inputs, k_any, "Inputs of the equation.");
 }
 
 static void describe(Visitor& v, LanePlace& p) {
   v.about("lane_place", "");
-  v("port", p.port, k_name, "As the operating system or the user calls it.");
+  v("port", p.port, k_name, "Name of the port in the operating system or from the user.");
   v("numa_node", p.numa_node, k_index,
-    "The NUMA node that the port hangs from, as the machine numbers them; absent: not known.");
+    "NUMA node of the port, numbered by the machine; absent: unknown.");
   v("cpu", p.cpu, k_index,
-    "The processor of that node that the lane's thread stays on; absent: any.");
+    "Processor of that node that the lane's thread is bound to; absent: any.");
 }
 
 static void describe(Visitor& v, PlanRank& r) {
@@ -402,36 +403,36 @@ static void describe(Visitor& v, PlanRank& r) {
           R"({"dependentRequired": {"endpoint": ["endpoint_kind"]}})");
   v("machine", r.machine, k_name, "Id of an entry of the profile's machines.");
   v("machine_number", r.machine_number, k_count,
-    "Which of the entry's machines, from 0 on; stands where ranks are places in several machines.");
-  v("member", r.member, k_name.maybe(), "That machine's name in the entry's members.");
-  v("rack", r.rack, k_name.maybe(),
-    "The rack that the machine stands in, as the profile names it; absent: not known.");
-  v("worker", r.worker, k_any, "Has gradients and wants their sum.");
+    "Index of the machine within its entry, from 0; only where ranks are places in several "
+    "machines.");
+  v("member", r.member, k_name.maybe(), "Name of the machine in the entry's members.");
+  v("rack", r.rack, k_name.maybe(), "The machine's rack in the profile; absent: unknown.");
+  v("worker", r.worker, k_any, "Has gradients and needs their sum.");
   v("server", r.server, k_any, "Sums parts.");
   v("lanes", r.lanes, whole(1, k_max_lanes),
     "Threads that move parts, each with its own endpoint.");
   v("share_bytes", r.share_bytes, k_non_negative,
     "Solved share of the summation, bytes of the gradient.");
-  v("assigned_bytes", r.assigned_bytes, k_count,
-    "Sum of the bytes of the parts that name this rank as server.");
+  v("assigned_bytes", r.assigned_bytes, k_count, "Bytes of the parts whose server is this rank.");
   v("lane_places", r.lane_places, k_any.some("place").maybe(),
-    "Of a rank with several network ports: where each of its lanes is at home, one entry a lane.");
+    "Port and processor of each lane, on a rank with several network ports.");
   v("port_bytes_per_second", r.port_bytes_per_second, k_non_negative,
-    "Bandwidth of this rank's network ports together used in the solution, one direction, bytes "
-    "per second; 0: no port.");
+    "Bandwidth of this rank's network ports together in the solution, one direction, bytes per "
+    "second; 0: no port.");
   v("egress_bytes", r.egress_bytes, k_count,
-    "What the schedule makes this rank send to other ranks in one iteration, bytes.");
+    "Bytes that this rank sends to other ranks in one iteration.");
   v("ingress_bytes", r.ingress_bytes, k_count,
-    "What it receives from other ranks in one iteration, bytes.");
+    "Bytes that this rank receives from other ranks in one iteration.");
   v("endpoint", r.endpoint, k_name.maybe(),
-    "The GPU, NUMA node or memory device of the machine that it stands for; absent: the machine.");
+    "The GPU, NUMA node or memory device that is this rank; absent: the whole machine.");
   v("cpus", r.cpus, k_index.maybe(),
-    "Processors next to that memory, as the machine numbers them; a run keeps the rank to them.");
+    "Processors next to the endpoint's memory, numbered by the machine; a run binds the rank to "
+    "them.");
   v("endpoint_kind", r.endpoint_kind, one_of(k_endpoint_kinds).when(!r.endpoint.empty()),
-    "What kind of object that is; stands beside endpoint.");
+    "Kind of the endpoint; given with endpoint.");
   v("process", r.process, k_count.maybe(),
-    "Which of several ranks that share the endpoint, from 0 on; absent: the only one.");
-  v("pci_address", r.pci_address, k_name.maybe(), "Of a GPU.");
+    "Index among the ranks that share the endpoint, from 0; absent: the only rank.");
+  v("pci_address", r.pci_address, k_name.maybe(), "PCI address of a GPU.");
   if (const JsonView* const view = v.read()) {
     if (r.endpoint.empty()) {
       r.endpoint_kind.clear();
@@ -442,111 +443,111 @@ static void describe(Visitor& v, PlanRank& r) {
 
 static void describe(Visitor& v, DTypeRun& r) {
   v.about("run", "Neighbouring bytes of the gradient buffer that have one element type.");
-  v("offset_bytes", r.offset_bytes, k_count, "Where it begins in the buffer, bytes.");
-  v("bytes", r.bytes, k_positive_count, "Its length, bytes; whole elements.");
+  v("offset_bytes", r.offset_bytes, k_count, "Start in the buffer, bytes.");
+  v("bytes", r.bytes, k_positive_count, "Length in whole elements, bytes.");
   v("dtype", r.dtype, one_of(k_dtypes), "Element type.");
 }
 
 static void describe(Visitor& v, Parts& p) {
   v.about("parts", "The pieces of the gradient, as columns of equal length, in the order in which "
                    "they are sent. Together they cover every byte of runs exactly once.");
-  v("offset_bytes", p.offset_bytes, k_column, "Where the part begins in the gradient buffer.");
+  v("offset_bytes", p.offset_bytes, k_column, "Start of the part in the gradient buffer.");
   v("bytes", p.bytes, k_positive_count.repeating(Rule::Repeats::own),
-    "Length of the part; whole elements, inside one run.");
+    "Length of the part, bytes: whole elements of one run.");
   v("server", p.server, k_column, "Rank that sums the part.");
   v("lane", p.lane, k_column, "Lane that moves the part.");
   v("tree", p.tree, k_column.maybe(),
-    "Number of the tree, or of the torus's way, that the part takes; only with trees or a torus.");
+    "Number of the part's tree or torus way; only with trees or a torus.");
 }
 
 static void describe(Visitor& v, SumTree& t) {
   v.about("tree", "Two trees over the ranks with one root.");
-  v("scheme", t.scheme, k_name, "Name of the scheme that it belongs to.");
+  v("scheme", t.scheme, k_name, "Name of the tree's scheme.");
   v("up", t.up, k_parent,
-    "By rank: whom it hands its sum to; the root: itself; -1: takes no part.");
+    "By rank: the rank that it sends its sum to; the root: itself; -1: not in the tree.");
   v("down", t.down, k_parent,
-    "By rank: who gives it the whole sum; the root: itself; -1: takes no part.");
-  v("share", t.share, k_non_negative, "Of the gradient; the shares of all trees come to 1.");
+    "By rank: the rank that sends it the whole sum; the root: itself; -1: not in the tree.");
+  v("share", t.share, k_non_negative, "Share of the gradient; all trees' shares add up to 1.");
   v("life_seconds", t.life_seconds, k_non_negative.maybe(),
-    "From a part's first write to its last where it is alone. The longer it is, the more parts of "
-    "window_parts are of this tree; where that of a tree is not known, all have one window "
-    "together.");
+    "Time from a part's first write to its last without other parts, seconds. A tree with a longer "
+    "life has more of window_parts; if one tree's life is unknown, all share one window.");
 }
 
 static void describe(Visitor& v, TorusWay& w) {
   v.about("way", "Each dimension stands once in one of the two lists.");
   v("scatter", w.scatter, one_of(k_dimensions),
-    "Dimensions in whose rings one node makes and keeps the sum, in this order; in the opposite "
-    "order it hands the whole sum to the others.");
+    "Dimensions in whose rings one node makes and keeps the sum, in this order. It returns the "
+    "whole sum in the opposite order.");
   v("sum", w.sum, one_of(k_dimensions),
-    "Dimensions after whose rings all nodes have the sum, in this order, in between.");
-  v("backward", w.backward, k_any, "Which way round the rings.");
+    "Dimensions after whose rings all nodes have the sum, in this order, between scatter and "
+    "return.");
+  v("backward", w.backward, k_any, "Direction round the rings.");
   v.check([&](const JsonView& view) { check(w, view); });
 }
 
 static void describe(Visitor& v, TorusPlan& t) {
-  v.about("torus", "The ranks are the nodes of a torus, rank l + L (v + V h), and every part takes "
-                   "one of the ways round its rings (parts.tree).");
+  v.about("torus", "The torus whose nodes the ranks are: node (l, v, h) is rank l + L (v + V h). "
+                   "Every part takes one of the ways round the rings (parts.tree).");
   v("shape", t.shape, k_positive_count,
     "Nodes in the local, the vertical and the horizontal dimension; their product is the number of "
     "ranks.");
   v("ways", t.ways, k_any.some("way"),
-    "How parts are summed; those of one server take them in turn.");
+    "Ways of summing, which the parts of a server take in turn.");
 }
 
 static void describe(Visitor& v, PlanResource& r) {
   v.about("resource", "One link in one direction, one memory, or one place that sums.");
   v("name", r.name, k_name, "What it is.");
   v("source", r.source, k_name,
-    "Where its capacity is from: a case of the profile, or the machine's own description.");
-  v("bytes_per_second", r.bytes_per_second, k_positive, "Capacity.");
+    "Source of the capacity: a case of the profile, or the machine's own description.");
+  v("bytes_per_second", r.bytes_per_second, k_positive, "Capacity, bytes per second.");
   v("load_bytes", r.load_bytes, k_non_negative,
-    "What passes in one iteration, with what passes besides.");
-  v("busy", r.busy, k_non_negative, "Part of the time of the busiest.");
+    "Bytes that pass in one iteration, with the background traffic.");
+  v("busy", r.busy, k_non_negative, "Busy time over that of the busiest resource.");
   v("price", r.price, k_non_negative,
-    "Dual value: the part of the least time of all trees that it accounts for.");
+    "Dual value: the fraction of the least time of all trees that this resource accounts for.");
   v("gain_per_gb_s", r.gain_per_gb_s, k_non_negative,
-    "Part of the least time that 1e9 bytes per second more would save.");
+    "Fraction of the least time that 1e9 bytes per second more would save.");
 }
 
 static void describe(Visitor& v, ProxyRoute& r) {
   v.about("route", "Where a client's tensors go, by their size.");
   v("client", r.client, k_count, "Rank of the worker.");
   v("latency_proxy", r.latency_proxy, k_count,
-    "Rank that its tensors up to threshold_bytes go to.");
-  v("bandwidth_proxy", r.bandwidth_proxy, k_count, "Rank that longer ones go to.");
+    "Rank of the proxy for tensors up to threshold_bytes.");
+  v("bandwidth_proxy", r.bandwidth_proxy, k_count, "Rank of the proxy for longer tensors.");
   v("threshold_bytes", r.threshold_bytes, k_non_negative,
     "S. Absent: all tensors go to latency_proxy.");
   v("crossings_bytes", r.crossings_bytes, k_non_negative,
-    "All sizes at which the other proxy becomes the faster one.");
+    "All sizes at which the faster proxy changes.");
   v("partition_bytes", r.partition_bytes, k_positive,
-    "S': the least measured size with the full bandwidth to bandwidth_proxy; longer tensors are "
-    "cut into equal shards of at least it.");
+    "S': the smallest measured size with full bandwidth to bandwidth_proxy. Longer tensors are cut "
+    "into equal shards of at least S'.");
 }
 
 static void describe(Visitor& v, TensorRoute& t) {
   v.about("tensor", "One tensor.");
-  v("name", t.name, k_name, "As the workload names it.");
+  v("name", t.name, k_name, "Name of the tensor in the workload.");
   v("by", t.by_workers, one_of(k_ways_of_tensors),
-    "Who sums it: the workers in a ring, or the proxies.");
-  v("first_part", t.first_part, k_count, "Number of its first part.");
-  v("parts", t.parts, k_positive_count, "How many parts it has; they are neighbours.");
+    "Summation by the workers in a ring, or by the proxies.");
+  v("first_part", t.first_part, k_count, "Number of the tensor's first part.");
+  v("parts", t.parts, k_positive_count, "Number of consecutive parts.");
 }
 
 static void describe(Visitor& v, UpdatePlan& u) {
   v.about("update", "One optimizer step an iteration, with the sum of all gradients.");
-  v("optimizer", u.optimizer, one_of(k_optimizers), "Its scalars are fixed: docs/equations.md.");
+  v("optimizer", u.optimizer, one_of(k_optimizers),
+    "The optimizer, with the scalars of docs/equations.md.");
   v("place", u.place, one_of(k_places),
-    "server: the rank that sums a part steps it, and parameters come back; worker: sums come back, "
+    "server: the rank that sums a part steps it and returns parameters; worker: it returns sums, "
     "and every worker steps everything.");
 }
 
 static void describe(Visitor& v, Passes& p) {
-  v.about("passes",
-          "The model's passes that are played while its gradients travel, columns of equal length, "
-          "one entry a layer in gradient order; absent: only the traffic counts.");
+  v.about("passes", "The model's passes, as columns of equal length with one entry a layer in "
+                    "gradient order; absent: only the traffic counts.");
   v("end_bytes", p.end_bytes, k_count.some("layer"),
-    "Where the layer's gradient ends in the buffer, ascending.");
+    "End of the layer's gradient in the buffer, ascending.");
   v("backward_seconds", p.backward_seconds, k_non_negative.some("layer"),
     "Backward pass of the layer, seconds.");
   v("forward_seconds", p.forward_seconds, k_non_negative.some("layer"),
@@ -556,15 +557,15 @@ static void describe(Visitor& v, Passes& p) {
 static void describe(Visitor& v, AsyncPlan& a) {
   v.about("asynchronous", "Training in which servers keep the latest parameters and workers send "
                           "changes or gradients whenever they have them.");
-  v("steps", a.steps, whole(1, 1000), "Steps of each worker in one iteration of a run.");
+  v("steps", a.steps, whole(1, 1000), "Steps of each worker in one iteration.");
 }
 
 static void describe(Visitor& v, MeasuredMachine& m) {
   v.about("measured_on", "The machine that the profile was measured on; a run on another one has "
                          "no verdict.");
-  v("host", m.host, k_any, "Its name.");
-  v("cpu", m.cpu, k_any, "Model of its processors.");
-  v("cores", m.cores, k_positive_count, "Physical cores that the probe might use.");
+  v("host", m.host, k_any, "Host name.");
+  v("cpu", m.cpu, k_any, "Model of the processors.");
+  v("cores", m.cores, k_positive_count, "Physical cores that the probe could use.");
 }
 
 static void describe(Visitor& v, MachineRates& m) {
@@ -583,91 +584,85 @@ static void describe(Visitor& v, MachineRates& m) {
 
 static void describe(Visitor& v, FixedPointPlan& f) {
   v.about("fixed_point", "A gradient g is sent as round(g 2^exponent), and int32 is added.");
-  v("bits", f.bits, whole(2, 32), "Bits that a sum may take.");
+  v("bits", f.bits, whole(2, 32), "Bits of a sum.");
   v("gradient_bound", f.gradient_bound, k_positive, "Magnitude that no gradient exceeds.");
-  v("exponent", f.exponent, whole(-126, 126), "The greatest with which no sum can leave the bits.");
+  v("exponent", f.exponent, whole(-126, 126), "Largest exponent with which no sum overflows.");
 }
 
 void describe(Visitor& v, Plan& p) {
   v.about("plan", "How the gradients of one workload travel on one machine or cluster. It holds no "
                   "time and nothing random: the same inputs give the same bytes.");
-  v("profile", p.profile, k_any, "The profile that was planned on.");
-  v("workload", p.workload, k_any, "The workload that was planned.");
-  v("roles", p.roles, k_any, "The roles that were given; absent when they were derived.");
-  v("options", p.options, k_any, "What was asked for: strategy, workers, servers, part_bytes, ...");
+  v("profile", p.profile, k_any, "The profile that the plan was made from.");
+  v("workload", p.workload, k_any, "The workload that the plan was made from.");
+  v("roles", p.roles, k_any, "The given roles; absent: derived.");
+  v("options", p.options, k_any, "The user's options: strategy, workers, servers, part_bytes, ...");
   v("strategy", p.strategy, k_snake,
-    "ring, ps_noncolocated, ps_colocated, byteps_split, rack_hierarchical, coarse, dense, or what "
-    "the trees of a machine are called.");
+    "ring, ps_noncolocated, ps_colocated, byteps_split, rack_hierarchical, coarse, dense, or the "
+    "name of a scheme of trees.");
   v("transport", p.transport, k_name,
     "Mover that the prediction is for: \"host\", \"tcp;ofi_rxm\", ...");
   v("ranks", p.ranks,
     k_any.some("rank").with(
         R"({"contains": {"properties": {"worker": {"const": true}}, "required": ["worker"]}})"),
-    "The ranks of the job, at least one of them a worker.");
+    "The ranks of the job, with at least one worker.");
   v("gradient_bytes", p.gradient_bytes, k_positive_count,
-    "Gradient buffer of one worker, gaps included, bytes.");
-  v("runs", p.runs, k_any.some("run"), "Ascending, not overlapping.");
+    "Gradient buffer of one worker with its gaps, bytes.");
+  v("runs", p.runs, k_any.some("run"),
+    "Contiguous pieces of the gradient buffer, ascending, without overlap.");
   v("part_bytes", p.part_bytes, k_positive_count, "Length of a full part, bytes.");
   v("window_parts", p.window_parts, k_positive_count,
-    "Parts of a lane that a worker has sent and whose sums are not back: its credit.");
+    "Credit: parts of a lane that a worker may have sent without having their sums back.");
   v("stores", p.stores, one_of(k_stores).maybe(),
-    "How ranks that sum and have no gradient of their own write their sums: through the caches, "
-    "which absent means too, or around them.");
+    "Stores of sums on ranks without a gradient: through the caches or around them; absent: "
+    "cached.");
   v("sums", p.sums_in_place, one_of(k_sums).maybe(),
-    "How a part's server comes to the gradients: they are sent to it, which absent means too, or, "
-    "where ranks share memory, it reads them where they lie and writes the sum there.");
+    "sent: gradients are sent to the part's server; in_place: the server reads them in shared "
+    "memory and writes the sum there. Absent: sent.");
   v("ring_order", p.ring_order, k_count.maybe(),
-    "Of strategy ring: the workers' ranks in the order in which sums go round, the first after the "
-    "last; absent: as they are numbered.");
+    "Order of the workers' ranks in the ring of strategy ring; absent: by number.");
   v("parts", p.parts, k_any, "The pieces of the gradient.");
-  v("update", p.update, k_any, "The optimizer's step, when it is part of the plan.");
-  v("asynchronous", p.asynchronous, k_any, "When no worker waits for another.");
-  v("fixed_point", p.fixed_point, k_any, "When gradients are summed as whole numbers.");
+  v("update", p.update, k_any, "The optimizer's step; absent: the plan has no step.");
+  v("asynchronous", p.asynchronous, k_any, "Present if no worker waits for another.");
+  v("fixed_point", p.fixed_point, k_any, "Present if gradients are summed as whole numbers.");
   v("measured_on", p.measured_on, k_any,
-    "Where the profile was measured on one machine; absent: on several, or written by hand.");
-  v("machine_rates", p.machine_rates, k_any,
-    "Where the ranks share one machine, and the profile says.");
-  v("prediction", p.prediction, k_any, "Of the chosen strategy.");
+    "The one machine that the profile was measured on; absent: several, or written by hand.");
+  v("machine_rates", p.machine_rates, k_any, "Measured rates of the machine that all ranks share.");
+  v("prediction", p.prediction, k_any, "Prediction of the chosen strategy.");
   v("assignment_gap", p.assignment_gap, k_any,
-    "Time of the assignment over time of the exact shares, minus 1; dimensionless.");
-  v("runner_up", p.runner_up, k_any.maybe(),
-    "The second-best strategy; absent when no other applies.");
-  v("margin", p.margin, k_any,
-    "Predicted time of the runner-up over that of this plan, minus 1; dimensionless.");
+    "Time of the assignment over time of the exact shares, minus 1.");
+  v("runner_up", p.runner_up, k_any.maybe(), "The second-best strategy; absent: no other applies.");
+  v("margin", p.margin, k_any, "Predicted time of the runner-up over this plan's, minus 1.");
   v("margin_text", p.margin_text, k_any.maybe(),
-    "How far the inputs may move before the choice flips.");
+    "Change of the inputs at which the runner-up wins.");
   v("candidates", p.candidates, k_any, "Every strategy that was considered.");
-  v("quantities", p.quantities, k_any, "The numbers that were solved.");
+  v("quantities", p.quantities, k_any, "The solved numbers.");
   v("assumed", p.assumed, k_some_text.maybe(),
-    "What the profile does not know or the plan leaves out, a sentence each: in the prediction it "
-    "counts as free or unlimited.");
+    "Facts that the profile lacks or the plan leaves out, one sentence each. The prediction counts "
+    "them as free or unlimited.");
   v("passes", p.passes, k_any,
-    "The model's passes that are played while its gradients travel, columns of equal length, one "
-    "entry a layer in gradient order; absent: only the traffic counts.");
+    "The model's passes, as columns of equal length with one entry a layer in gradient order; "
+    "absent: only the traffic counts.");
   v("torus", p.torus, k_any,
-    "The ranks are the nodes of a torus, rank l + L (v + V h), and every part takes one of the "
-    "ways round its rings (parts.tree).");
+    "The torus whose nodes the ranks are: node (l, v, h) is rank l + L (v + V h). Every part takes "
+    "one of the ways round the rings (parts.tree).");
   v("collective", p.collective, one_of(k_collectives).maybe(),
-    "What the workers exchange; absent means all-reduce. reduce-scatter and reduce end with sums "
-    "at "
-    "the roots of the trees (parts.server), all-gather and broadcast begin with what the roots "
-    "have. Any but all-reduce only with trees.");
-  v("root", p.root, k_count.maybe(),
-    "Of a broadcast or a reduce: the rank that has the gradient first, or the sum in the end; "
-    "absent means 0.");
+    "The collective; absent: all-reduce. reduce-scatter and reduce end with sums at the roots of "
+    "the trees (parts.server); all-gather and broadcast begin with the roots' data. Only "
+    "all-reduce works without trees.");
+  v("root", p.root, k_count.maybe(), "Root rank of a broadcast or a reduce; absent: 0.");
   v("trees", p.trees, k_any.some("tree").maybe(),
-    "How sums are made inside a machine: trees over the ranks; every part takes one of them "
-    "(parts.tree). Absent: each part's server sums what all workers send to it.");
+    "Trees over the ranks; every part takes one of them (parts.tree). Absent: each part's server "
+    "sums the parts that all workers send.");
   v("routing", p.routing, k_any.some("route").maybe(),
     "The routing tables of a plan over memory devices (COARSE, section III-E), one for each "
     "worker.");
   v("queues", p.one_queue, one_of(k_queues).when(!p.routing.empty()),
-    "What the proxies of a plan with routing work off: a queue for each client, all at once; or, "
-    "to show that it deadlocks, one queue, first come, first served.");
+    "Queues of the proxies of a plan with routing: client, one for each client, all served at "
+    "once; fcfs, one queue, first come, first served, to show its deadlock.");
   v("tensors", p.tensors, k_any.some("tensor").when(!p.routing.empty()),
-    "How each tensor travels, in gradient order; only with routing.");
+    "Path of each tensor, in gradient order; only with routing.");
   v("resources", p.resources, k_any.maybe(),
-    "The links, memories and sums inside the machine that a plan with trees keeps busy, dearest "
+    "Links, memories and sums inside the machine that a plan with trees uses, highest price "
     "first.");
   if (const JsonView* const view = v.read()) {
     p.one_queue = p.one_queue && !p.routing.empty();

@@ -16,14 +16,14 @@
 
 namespace reckon {
 
-/// A document that another one was made from.
+/// The source of a document.
 struct DocumentLink {
   std::string name;
   std::string digest; ///< of the canonical text
   bool operator==(const DocumentLink&) const = default;
 };
 
-/// A number that was solved or derived, with where it comes from.
+/// A solved or derived number, with its origin.
 struct Quantity {
   std::string name; ///< snake_case with its unit as suffix: "worker_share_bytes"
   double value = 0;
@@ -33,12 +33,12 @@ struct Quantity {
 };
 
 /// Quantities of a plan of places: machines of the profile that it leaves out, and GPUs of machines
-/// that only sum; absent where there are none.
+/// that only sum; absent if there are no such machines.
 inline constexpr std::string_view k_unused_machines = "unused_machines",
                                   k_unused_gpus = "unused_gpus",
                                   k_unused_devices = "unused_devices";
-/// Quantity of a plan of short messages: what latency is of its predicted time; absent where it is
-/// less than half.
+/// Quantity of a plan of short messages: the latency's part of its predicted time; absent where it
+/// is less than half.
 inline constexpr std::string_view k_latency_quantity = "latency_seconds";
 
 /// One addend of a predicted time.
@@ -49,16 +49,15 @@ struct Term {
 };
 
 struct Prediction {
-  double bound_seconds = 0; ///< no strategy can beat it, whichever the plan's is
+  double bound_seconds = 0; ///< no strategy can beat it
   std::string bound_by;     ///< the binding resource, and the equation
   double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0;
   std::vector<Term> terms; ///< sum to mid_seconds
-  std::string relief;      ///< what would relieve the binding resource, with the gain
-  /// Of this strategy: the resource that it keeps busy longest, and for how long, where that is
-  /// more than the bound.
+  std::string relief;      ///< remedy for the binding resource, with the gain
+  /// This strategy's busiest resource, and its busy time, where that is more than the bound.
   std::optional<double> busiest_seconds{};
   std::string busiest_by{};
-  /// Of its busiest resource in any case.
+  /// Busy time of the busiest resource in any case.
   [[nodiscard]] double busy_seconds() const { return busiest_seconds.value_or(bound_seconds); }
   [[nodiscard]] const std::string& busy_by() const {
     return busiest_seconds ? busiest_by : bound_by;
@@ -73,40 +72,41 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/// Where a lane of a rank with several network ports is at home (PHub, figure 2a).
+/// Port, NUMA node and processor of a lane of a rank with several network ports (PHub, figure 2a).
 struct LanePlace {
-  std::string port;             ///< as the operating system or the user calls it: "eth0"
-  std::optional<int> numa_node; ///< that the port hangs from, as the machine numbers them
-  std::optional<int> cpu;       ///< of that node: what the lane's thread stays on
+  std::string port;             ///< name in the operating system or from the user: "eth0"
+  std::optional<int> numa_node; ///< NUMA node of the port, numbered by the machine
+  std::optional<int> cpu;       ///< processor of that node for the lane's thread
   bool operator==(const LanePlace&) const = default;
 };
 
-/// In Plan::options, where somebody said whether GPUs and network cards do without processors'
-/// memory: "yes" or "no".
+/// In Plan::options, the user's choice whether GPUs and network cards bypass processors' memory:
+/// "yes" or "no".
 inline constexpr const char* k_gpu_direct = "gpu_direct";
 
 struct PlanRank {
   std::string machine; ///< MachineGroup id
-  /// Which of the group's machines, from 0 on; only where ranks are places in several machines.
+  /// Index of the machine in the group, from 0; only where ranks are places in several machines.
   std::optional<std::uint64_t> machine_number{};
-  std::string member{}; ///< that machine's own name; empty: the profile has none
-  std::string rack{};   ///< as the profile names it; empty: not known
+  std::string member{}; ///< the machine's own name; empty: the profile has no names
+  std::string rack{};   ///< the machine's rack in the profile; empty: unknown
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
-  /// Which of several ranks that share the endpoint, from 0 on; absent: the only one.
+  /// Index among the ranks that share the endpoint, from 0; absent: the only rank.
   std::optional<std::uint64_t> process{};
-  std::string endpoint_kind{}; ///< of the topology's: "gpu", "numa_node", "memory_device"
-  std::string pci_address{};   ///< of a GPU; empty: the profile does not say
-  std::vector<int> cpus{};     ///< processors next to that memory, as the machine numbers them
+  std::string
+      endpoint_kind{};       ///< kind of the topology's object: "gpu", "numa_node", "memory_device"
+  std::string pci_address{}; ///< of a GPU; empty: unknown
+  std::vector<int> cpus{};   ///< processors next to that memory, numbered by the machine
   bool worker = false;
   bool server = false;
   int lanes = 1;
   double share_bytes = 0;           ///< solved share of the summation
-  std::uint64_t assigned_bytes = 0; ///< what the parts assigned come to
-  /// Of this rank's network ports together, as used in the solution; 0: none.
+  std::uint64_t assigned_bytes = 0; ///< bytes of the assigned parts
+  /// Bandwidth of this rank's network ports together in the solution; 0: no port.
   double port_bytes_per_second = 0;
   std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
-  /// What the schedule makes this rank send to others and receive in one iteration.
+  /// Bytes that this rank sends to others and receives in one iteration.
   std::uint64_t egress_bytes = 0, ingress_bytes = 0;
   /// Its machine for people: the member, else of several machines "m0.1", else "m0".
   [[nodiscard]] std::string machine_name() const;
@@ -116,11 +116,10 @@ struct PlanRank {
   bool operator==(const PlanRank&) const = default;
 };
 
-/// The pieces of the gradient, columns of equal length, in the order in which they are sent. In a
-/// document they cover every byte of the plan's runs exactly once, in whole elements, none across
-/// two runs.
+/// The pieces of the gradient, columns of equal length, in the order of sending. In a document they
+/// cover every byte of the plan's runs exactly once, in whole elements, none across two runs.
 struct Parts {
-  std::vector<std::uint64_t> offset_bytes; ///< in the gradient buffer (GradientLayout)
+  std::vector<std::uint64_t> offset_bytes; ///< place in the gradient buffer (GradientLayout)
   std::vector<std::uint64_t> bytes;
   std::vector<std::uint64_t> server; ///< rank that sums the part
   std::vector<std::uint64_t> lane;
@@ -132,61 +131,64 @@ struct Parts {
   bool operator==(const Parts&) const = default;
 };
 
-/// How a share of the gradient is summed and given back inside a machine: two trees over the ranks
-/// with one root. A rank sums what its children sent (and its own gradient, if it is a worker) and
-/// hands that on; the root's sum is the whole one and goes back the other tree. Every scheme is
-/// such trees: a parameter server a star, a ring one chain for each rank, BytePS's CPU-assisted
-/// aggregation one tree for each place under a switch. A collective that only sums has trees whose
-/// `down` is the root alone, one that sums nothing such an `up`.
+/// The way in which a share of the gradient is summed and given back inside a machine: two trees
+/// over the ranks with one root. A rank sums its children's data (and its own gradient, if it is a
+/// worker) and hands that on; the root has the whole sum, which goes back down the other tree.
+/// Every scheme is a set of trees: a parameter server a star, a ring one chain for each rank,
+/// BytePS's CPU-assisted aggregation one tree for each place under a switch. In a collective that
+/// only sums, `down` is the root alone; in one without sums, `up` is.
 struct SumTree {
-  std::string scheme;             ///< "cpu_assisted", "reduce_broadcast gpu2", ...
-  std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
-  std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum, in the same way
-  double share = 0;               ///< of the gradient; the shares of a plan add up to 1
-  double life_seconds =
-      0; ///< of a part that is alone: from its first write to its last; 0: unknown
-  /// The rank that has the whole sum: the first that hands it to itself.
+  std::string scheme; ///< "cpu_assisted", "reduce_broadcast gpu2", ...
+  std::vector<std::int64_t>
+      up; ///< by rank: the rank that it hands its sum to; the root: itself; -1: not in the tree
+  std::vector<std::int64_t>
+      down;                ///< by rank: the rank that gives it the whole sum, in the same way
+  double share = 0;        ///< fraction of the gradient; the shares of a plan add up to 1
+  double life_seconds = 0; ///< of a single part: from its first write to its last; 0: unknown
+  /// The root: the first rank that hands the sum to itself.
   [[nodiscard]] std::size_t root() const;
   bool operator==(const SumTree&) const = default;
 };
 
-/// A link, a memory or something else inside a machine that the plan keeps busy.
+/// A link, a memory or another resource inside a machine that the plan uses.
 struct PlanResource {
   std::string name;            ///< "gpu0 > bridge1", "memory read numa0"
-  std::string source;          ///< where its capacity is from
+  std::string source;          ///< source of its capacity
   double bytes_per_second = 0; ///< capacity
-  double load_bytes = 0;       ///< in one iteration, with what passes besides
-  double busy = 0;             ///< part of the time of the busiest, 0 to 1
-  /// Dual value: the part of the least time of all trees that this resource accounts for.
+  double load_bytes = 0;       ///< in one iteration, with the background
+  double busy = 0;             ///< busy time over that of the busiest, 0 to 1
+  /// Dual value: the fraction of the least time of all trees that this resource accounts for.
   double price = 0;
-  double gain_per_gb_s = 0; ///< part of the least time that 1e9 bytes per second more would save
+  double gain_per_gb_s =
+      0; ///< fraction of the least time that 1e9 bytes per second more would save
   bool operator==(const PlanResource&) const = default;
 };
 
-/// The routing table of a client (COARSE, section III-E): where its tensors go, by their size.
+/// The routing table of a client (COARSE, section III-E): the destination of its tensors, by size.
 struct ProxyRoute {
   std::uint64_t client = 0;          ///< rank
   std::uint64_t latency_proxy = 0;   ///< rank: of tensors up to the threshold
   std::uint64_t bandwidth_proxy = 0; ///< rank: of longer ones
-  /// Size of a tensor from which on the bandwidth proxy is faster; absent: never, or they are one.
+  /// The size of a tensor from which on the bandwidth proxy is faster; absent: never, or both are
+  /// the same.
   std::optional<double> threshold_bytes;
-  std::vector<double> crossings_bytes; ///< all sizes at which the other proxy becomes the faster
-  double partition_bytes = 0;          ///< S': the least size that gets the full bandwidth
+  std::vector<double> crossings_bytes; ///< all sizes at which the faster proxy changes
+  double partition_bytes = 0;          ///< S': the smallest size with the full bandwidth
   [[nodiscard]] std::uint64_t proxy_of(double tensor_bytes) const {
     return threshold_bytes && tensor_bytes > *threshold_bytes ? bandwidth_proxy : latency_proxy;
   }
   bool operator==(const ProxyRoute&) const = default;
 };
 
-/// How a tensor travels in a plan with routing tables.
+/// The path of a tensor in a plan with routing tables.
 struct TensorRoute {
   std::string name;
-  bool by_workers = false; ///< round the ring of the workers; else through the proxies
+  bool by_workers = false; ///< round the ring of the workers; otherwise through the proxies
   std::uint64_t first_part = 0, parts = 0; ///< neighbours in plan.parts
   bool operator==(const TensorRoute&) const = default;
 };
 
-/// Where the optimizer's step is made.
+/// The place of the optimizer's step.
 enum class UpdatePlace : std::uint8_t {
   server, ///< by the rank that sums a part; parameters come back instead of sums (PHub)
   worker, ///< by every worker, once the sum has come back (BytePS section 5)
@@ -201,12 +203,12 @@ struct UpdatePlan {
   bool operator==(const UpdatePlan&) const = default;
 };
 
-/// The passes of a model that are played while its gradients travel, columns of equal length, one
-/// entry a layer in gradient order: the backward pass goes from the first entry to the last, the
-/// next forward pass from the last to the first. A layer's gradient is there when its backward pass
-/// is done, and its forward pass waits for the whole of its sum.
+/// The passes of a model that are played with its traffic, columns of equal length, one entry a
+/// layer in gradient order: the backward pass goes from the first entry to the last, the next
+/// forward pass from the last to the first. A layer's gradient is ready when its backward pass is
+/// done, and its forward pass waits for the whole of its sum.
 struct Passes {
-  std::vector<std::uint64_t> end_bytes; ///< of the layer's gradient in the buffer, ascending
+  std::vector<std::uint64_t> end_bytes; ///< end of the layer's gradient in the buffer, ascending
   std::vector<double> backward_seconds, forward_seconds;
   [[nodiscard]] std::size_t size() const { return end_bytes.size(); }
   [[nodiscard]] double total_seconds() const;
@@ -221,16 +223,16 @@ struct AsyncPlan {
 
 /// Gradients are summed as whole numbers, as switches can.
 struct FixedPointPlan {
-  int bits = 32;             ///< of the integers that are added: 2 to 32
+  int bits = 32;             ///< bits of the added integers: 2 to 32
   double gradient_bound = 1; ///< magnitude that no gradient exceeds
   int exponent = 0;          ///< a gradient g is sent as round(g 2^exponent)
   bool operator==(const FixedPointPlan&) const = default;
 };
 
-/// What the profile has of copies and sums of a machine whose ranks share its memory, in pieces of
-/// 1 MiB from memory: a run measures both again before and after.
+/// The profile's rates of copies and sums of a machine whose ranks share its memory, in pieces of 1
+/// MiB from memory: a run measures both again before and after.
 struct MachineRates {
-  int threads = 1;                  ///< that sum together
+  int threads = 1;                  ///< threads that sum together
   std::string sums;                 ///< the test: "sum_in_place" or "reduce_sum", of two operands
   double sum_bytes_per_second = 0;  ///< as that test counts
   double copy_bytes_per_second = 0; ///< of all threads together
@@ -240,55 +242,56 @@ struct MachineRates {
 /// The one machine that a profile was measured on.
 struct MeasuredMachine {
   std::string host, cpu;
-  std::uint64_t cores = 0; ///< physical ones that the probe might use
+  std::uint64_t cores = 0; ///< physical cores that the probe could use
   bool operator==(const MeasuredMachine&) const = default;
 };
 
-/// How the gradients of one workload travel on one machine or cluster. No clock and no random in
-/// it.
+/// The paths of one workload's gradients on one machine or cluster. Without a clock and without
+/// randomness.
 struct Plan {
   DocumentLink profile, workload;
   std::optional<DocumentLink> roles;
-  /// What was asked for: strategy, workers, servers, part_bytes, ...
+  /// The user's options: strategy, workers, servers, part_bytes, ...
   std::map<std::string, std::string> options;
-  std::string strategy;  ///< "ring", "byteps_split", ..., or of trees
+  std::string strategy;  ///< "ring", "byteps_split", ..., or the name of a scheme of trees
   std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
   std::vector<PlanRank> ranks;
-  std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
+  std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer with its gaps)
   std::vector<DTypeRun> runs;
   std::uint64_t part_bytes = 0;
-  /// How ranks that sum and have no gradient of their own write their sums.
+  /// The stores of sums on ranks without a gradient.
   Stores stores = Stores::cached;
-  /// Ranks that share memory read the workers' gradients where they lie and write sums there;
-  /// otherwise gradients are sent to where they are summed.
+  /// Ranks that share memory read the workers' gradients and write sums in place; otherwise
+  /// gradients are sent to the summing rank.
   bool sums_in_place = false;
-  /// Parts of a lane that a worker has sent and whose sums are not back: its credit.
+  /// Credit: parts of a lane that a worker may have sent without having their sums back.
   std::uint64_t window_parts = 1;
-  /// Of strategy "ring": the workers in the order in which sums go round; empty: as their numbers.
+  /// For strategy "ring": the workers in the order of the ring; empty: by number.
   std::vector<std::uint64_t> ring_order;
   Parts parts;
-  Collective collective = Collective::all_reduce; ///< any other only with trees
-  std::uint64_t root = 0;         ///< rank that a broadcast is from and a reduce is to; else 0
+  Collective collective = Collective::all_reduce; ///< all others need trees
+  std::uint64_t root = 0;                         ///< root of a broadcast or a reduce; otherwise 0
   std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
   std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus
-  std::vector<PlanResource> resources{}; ///< dearest first; only with trees
+  std::vector<PlanResource> resources{}; ///< highest price first; only with trees
   std::vector<ProxyRoute> routing{};     ///< of every worker, in plans over memory devices
   std::vector<TensorRoute> tensors{};    ///< in gradient order; only with `routing`
   bool one_queue = false;           ///< proxies sum first come, first served: to show the deadlock
-  std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
-  std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
+  std::optional<UpdatePlan> update; ///< absent: the plan ends with sums
+  std::optional<Passes> passes;     ///< absent: only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
-  std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or by hand
-  std::optional<MachineRates> machine_rates; ///< where ranks share one machine and these are known
-  Prediction prediction;                     ///< of the chosen strategy
+  std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or written by hand
+  std::optional<MachineRates>
+      machine_rates;         ///< where ranks share one machine and the rates are known
+  Prediction prediction;     ///< of the chosen strategy
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;     ///< empty when no other strategy applies
   double margin = 0;         ///< runner-up's predicted time / ours - 1
-  std::string margin_text;   ///< how far the inputs may move before the choice flips
+  std::string margin_text;   ///< change of the inputs at which the runner-up wins
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
-  /// What the profile does not know or the plan leaves out, a sentence each: it counts as free.
+  /// Facts that the profile lacks or the plan leaves out, one sentence each: they count as free.
   std::vector<std::string> assumed{};
   bool operator==(const Plan&) const = default;
 };

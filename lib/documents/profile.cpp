@@ -340,19 +340,17 @@ static void describe(Visitor& v, MachineGroup& m) {
   v.about("machine", "Equal machines. Ranks of a plan are placed on machines.");
   v("id", m.id, k_name, "Unique in the document.");
   v("name", m.name, k_any.maybe(), "Host name or model.");
-  v("count", m.count, whole(1, k_most_machines).defaulted(), "How many there are.");
+  v("count", m.count, whole(1, k_most_machines).defaulted(), "Number of machines.");
   v("cores", m.cores, k_positive_count.maybe(),
     "Physical cores that one process may use; absent: unknown.");
   v("memory_bytes", m.memory_bytes, k_count.maybe(),
     "Memory of one machine, bytes; absent or 0: unknown.");
   v("rack", m.rack, k_name.maybe(),
-    "The rack that these machines are in. Within a rack they have their whole ports for each "
-    "other; what leaves it shares the rack's uplink. Cells may name it. Absent: not known, or "
-    "there is only one.");
+    "The machines' rack. Traffic that leaves the rack shares its uplink. Cells may name it. "
+    "Absent: unknown, or there is only one rack.");
   v("members", m.members, k_name.some("machine").maybe(),
-    "Ids of the single machines, as many as count says, unique in the document. Cells may name "
-    "them. In a measured cluster machine i of all groups one after another is rank i of the job "
-    "that measured it.");
+    "Ids of the count single machines, unique in the document. Cells may name them. In a measured "
+    "cluster machine i, counted over all groups, was rank i of the measuring job.");
   if (const JsonView* const view = v.read();
       view != nullptr && !m.members.empty() && m.members.size() != m.count) {
     view->at("members").fail(fmt::format(
@@ -362,7 +360,8 @@ static void describe(Visitor& v, MachineGroup& m) {
 
 static void describe(Visitor& v, PcieLink& l) {
   v.about("pcie", "A PCIe link.");
-  v("transfers_per_second", l.transfers_per_second, k_positive, "Of one lane: 8e9 is PCIe 3.0.");
+  v("transfers_per_second", l.transfers_per_second, k_positive,
+    "Rate of one lane: 8e9 is PCIe 3.0.");
   v("width", l.width, whole(1, 32), "Lanes.");
 }
 
@@ -371,77 +370,77 @@ static void describe(Visitor& v, TopologyObject& o) {
           R"({"if": {"properties": {"kind": {"const": "machine"}}},
           "then": {"properties": {"parent": false}}, "else": {"required": ["parent"]}})");
   v("id", o.id, k_name,
-    "Unique in the document: \"m0\", \"m0/numa0\", \"m0/nic0\". That of a machine is also that of "
-    "an entry of machines.");
+    "Unique in the document: \"m0\", \"m0/numa0\", \"m0/nic0\". A machine's id is also that of an "
+    "entry of machines.");
   v("kind", o.kind, one_of(k_object_kinds), "What it is.");
   v("parent", o.parent, k_name.maybe(),
-    "Id of the containing object, which stands before this one; a machine has none.");
+    "Id of the containing object, which comes before this one; a machine has no parent.");
   v("name", o.name, k_any.maybe(), "Model or operating-system name.");
   v("os_index", o.os_index, k_number_of_system,
-    "Package, NUMA node or core number of the operating system.");
-  v("cache_level", o.cache_level, whole(1, 8), "1, 2, 3, ...");
+    "Number of the package, NUMA node or core in the operating system.");
+  v("cache_level", o.cache_level, whole(1, 8), "Cache level: 1, 2, 3, ...");
   v("bytes", o.bytes, k_count, "Memory of a NUMA node or GPU, size of a cache, bytes.");
   v("pci_address", o.pci_address, like(k_pci_address).maybe(),
     "Domain, bus, device and function: 0000:17:00.0.");
   v("link_bytes_per_second", o.link_bytes_per_second, k_positive,
-    "Of a NIC its network ports, of others their PCIe link; one direction, as negotiated, bytes "
-    "per second.");
-  v("pcie", o.pcie, k_any, "The PCIe link to the parent, as negotiated.");
-  v("pcie_possible", o.pcie_possible, k_any,
-    "What both ends of that link could do, as far as they tell.");
+    "Negotiated rate of a NIC's network ports, or of another object's PCIe link; one direction, "
+    "bytes per second.");
+  v("pcie", o.pcie, k_any, "Negotiated PCIe link to the parent.");
+  v("pcie_possible", o.pcie_possible, k_any, "The best link that both ends report to support.");
   v("pcie_bytes_per_second", o.pcie_bytes_per_second, k_positive,
-    "Of the PCIe link to the parent, one direction, after line coding, where its generation and "
-    "width are not known, bytes per second.");
-  v("cpus", o.cpus, k_number_of_system.maybe(), "Logical processors, of cores and NUMA nodes.");
+    "Rate of the PCIe link to the parent after line coding, one direction, bytes per second; for a "
+    "link whose generation and width are unknown.");
+  v("cpus", o.cpus, k_number_of_system.maybe(), "Logical processors of a core or NUMA node.");
 }
 
 static void describe(Visitor& v, PeerLink& l) {
   v.about("peer_link",
           "Links between two objects of one machine beside the tree; they work both ways.");
   v("kind", l.kind, one_of(k_peer_links),
-    "What it is; socket: between NUMA nodes or packages (QPI, UPI, Infinity Fabric).");
-  v("from", l.from, k_name, "Id of an object, the one that stands first among the objects.");
+    "Kind of link; socket: between NUMA nodes or packages (QPI, UPI, Infinity Fabric).");
+  v("from", l.from, k_name, "Id of the object that comes first in objects.");
   v("to", l.to, k_name, "Id of the other object.");
-  v("count", l.count, whole(1, 1000000).defaulted(), "How many links side by side.");
+  v("count", l.count, whole(1, 1000000).defaulted(), "Number of parallel links.");
   v("bytes_per_second", l.bytes_per_second, k_positive,
-    "Of all of them together, one direction, bytes per second.");
+    "Rate of all links together, one direction, bytes per second.");
 }
 
 static void describe(Visitor& v, Topology& t) {
-  v.about("topology", "What the machines consist of.");
-  v("objects", t.objects, k_any, "Parents before children.");
-  v("links", t.links, k_any.maybe(), "Ways beside the tree.");
+  v.about("topology", "The parts of the machines.");
+  v("objects", t.objects, k_any, "The objects, parents before children.");
+  v("links", t.links, k_any.maybe(), "Links beside the tree.");
 }
 
 static void describe(Visitor& v, Ceiling& c) {
-  v.about("ceiling", "What limits this quantity by construction.");
+  v.about("ceiling", "The limit of this quantity by construction.");
   v("name", c.name, k_name, "\"PCIe 4.0 x16\", ...");
   v("value", c.value, k_positive, "The limit, in the cell's unit.");
 }
 
 void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
-  v("case", key.test, k_snake, "What is measured: fabric_write, numa_to_numa_copy_cpu, ...");
+  v("case", key.test, k_snake, "The measured quantity: fabric_write, numa_to_numa_copy_cpu, ...");
   v("from", key.from, k_name.maybe(),
-    "Id of the machine or topology object where it starts, or that it is about.");
-  v("to", key.to, k_name.maybe(), "Id of the machine or topology object where it ends.");
+    "Id of the machine or topology object at which the transfer starts, or which the cell "
+    "describes.");
+  v("to", key.to, k_name.maybe(),
+    "Id of the machine or topology object at which the transfer ends.");
   if (with_bytes) {
     v("bytes", key.bytes, k_positive_count.maybe(),
       "Message size in bytes, or footprint of a memory test.");
   }
   v("threads", key.threads, k_few.maybe(),
-    "Threads of one process that work at once; of pairs of processes: processors that they share, "
-    "if not each has one.");
-  v("pairs", key.pairs, k_few.maybe(), "Pairs of processes that work at once.");
-  v("in_flight", key.in_flight, k_few.maybe(),
-    "Writes posted and not completed, in each direction of each pair.");
+    "Threads of one process at work at once; for pairs of processes the number of processors that "
+    "they share, if fewer than one each.");
+  v("pairs", key.pairs, k_few.maybe(), "Pairs of processes at work at once.");
+  v("in_flight", key.in_flight, k_few.maybe(), "Writes under way in each direction of each pair.");
   v("sources", key.sources, k_few.maybe(), "Operands of a summation; ranks of a collective.");
   v("dtype", key.dtype, one_of(k_dtypes).maybe(), "Element type.");
   v("transport", key.transport, k_name.maybe(),
     "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", \"verbs;ofi_rxm\", ...");
   v("direction", key.direction, one_of(k_directions).maybe(), "One way, or both ways at once.");
   v("operation", key.operation, like(k_operation).maybe(),
-    "Optimizer; how a sum is stored: cached or streaming; or computation: gemm or embedding, with "
-    "its size (gemm_256: side of the matrices; embedding_1000: lookups).");
+    "An optimizer; the stores of a sum (cached, streaming); or a computation with its size "
+    "(gemm_256: side of the matrices; embedding_1000: lookups).");
   v("state", key.state, one_of(k_states).maybe(),
     "State of the caches: cold, warm, cached_source (only what is read); what holds what is "
     "loaded: L1 to L4, memory; of the host "
@@ -470,29 +469,26 @@ static void describe(Visitor& v, Cell& c) {
           "then": {"required": ["bytes_convention"]}}}]})");
   describe_key(v, c.key, true);
   v("status", c.status, one_of(k_statuses),
-    "What became of the measurement. ok, noisy and published have a value; published was not "
-    "measured here (see source); the others have none and say why in reason.");
-  v("reason", c.reason, k_any.maybe(),
-    "Why the status is what it is; may also hold remarks on an ok cell.");
+    "Outcome of the measurement. ok, noisy and published cells have a value; published values were "
+    "not measured here (see source). All others give a reason instead.");
+  v("reason", c.reason, k_any.maybe(), "Reason for the status, or a remark on an ok cell.");
   v("unit", c.unit, one_of(k_units),
     "Unit of samples, min, p50, p99, max and of the ceiling's value.");
   v("samples", c.samples, k_positive.when(c.has_value() && !c.samples.empty()),
-    "Raw samples, in the order taken, in the cell's unit.");
-  v("n", c.n, k_count.when(c.has_value()),
-    "Number of samples; must agree with samples when they are there.");
+    "Raw samples in the order of measurement, in the cell's unit.");
+  v("n", c.n, k_count.when(c.has_value()), "Number of samples; must agree with samples if given.");
   v("min", c.min, k_positive.when(c.has_value()), "Smallest sample, in the cell's unit.");
   v("p50", c.p50, k_positive.when(c.has_value()),
-    "Median, in the cell's unit. Where there are samples, min, p50 and max are theirs, but for "
-    "rounding to three digits.");
+    "Median, in the cell's unit. min, p50 and max agree with samples to three digits.");
   v("p99", c.p99, k_positive.when(c.has_value()),
-    "The slow tail, in the cell's unit: of a time the value that 99 % do not exceed (min <= p50 <= "
-    "p99 <= max), of a rate the value that 99 % exceed (min <= p99 <= p50 <= max).");
+    "The slow tail, in the cell's unit: 99 % of the times do not exceed it (min <= p50 <= p99 <= "
+    "max); 99 % of the rates exceed it (min <= p99 <= p50 <= max).");
   v("max", c.max, k_positive.when(c.has_value()), "Largest sample, in the cell's unit.");
   v("spread", c.spread, k_non_negative.when(c.has_value()),
     "Median absolute deviation over median, dimensionless.");
   v("bytes_convention", c.bytes_convention, one_of(k_conventions).maybe(),
-    "Of a rate: what was counted. payload: each byte once; stream: bytes read plus bytes written.");
-  v("ceiling", c.ceiling, k_any, "What limits this quantity by construction.");
+    "What a rate counts. payload: each byte once; stream: bytes read plus bytes written.");
+  v("ceiling", c.ceiling, k_any, "The limit of this quantity by construction.");
   v.check([&](const JsonView& view) { check(c, view); });
 }
 
@@ -516,7 +512,7 @@ static void describe(Visitor& v, Fit& f) {
   describe_key(v, f.key, false); // a fit is about all sizes
   v("segments", f.segments, k_any.some("segment"), "Ascending ranges that do not overlap.");
   v("knee_bytes", f.knee_bytes, k_non_negative.defaulted(),
-    "Smallest size with 90 % of the best bandwidth, bytes; 0: none.");
+    "Smallest size with 90 % of the best bandwidth, bytes; 0: no size.");
   const JsonView* const view = v.read();
   for (std::size_t i = 1; view != nullptr && i < f.segments.size(); ++i) {
     const double end = f.segments[i - 1].to_bytes;
@@ -533,19 +529,18 @@ void describe(Visitor& v, Profile& p) {
   v.about("profile", "What a machine or a cluster can do.");
   v("name", p.name, k_name, "Name of the profile.");
   v("source", p.source, k_some_text,
-    "Where the numbers come from: \"measured by reckon 0.1.0\", \"published: BytePS, OSDI 2020, "
-    "section 7.1\".");
+    "Source of the numbers: \"measured by reckon 0.1.0\", \"published: BytePS, OSDI 2020, section "
+    "7.1\".");
   v("context", p.context, k_any.defaulted(),
-    "How it was measured: host, kernel, cpu, libraries, binding, flags, seed, ...");
+    "Conditions of the measurement: host, kernel, cpu, libraries, binding, flags, seed, ...");
   v("fingerprint", p.fingerprint, k_any.maybe(),
-    "Digest over what decides whether two profiles may be compared.");
+    "Digest of the facts that make two profiles comparable.");
   v("machines", p.machines, k_any.some("machine"), "Groups of equal machines.");
   v("endpoint", p.endpoint, k_any,
-    "A machine that computes and communicates at the same time, as a node of a torus; absent: "
-    "nothing is known of how it divides itself.");
-  v("topology", p.topology, k_any.defaulted(), "What the machines consist of.");
-  v("cells", p.cells, k_any.defaulted(), "Measurements. Written sorted by key.");
-  v("fits", p.fits, k_any.defaulted(), "Fits of time over size. Written sorted by key.");
+    "How a node of a torus divides itself between computation and communication; absent: unknown.");
+  v("topology", p.topology, k_any.defaulted(), "The parts of the machines.");
+  v("cells", p.cells, k_any.defaulted(), "Measurements, sorted by key.");
+  v("fits", p.fits, k_any.defaulted(), "Fits of time over size, sorted by key.");
   if (const JsonView* const view = v.read()) {
     const std::set<std::string> ids = known_ids(p, *view);
     check_topology(p, *view);

@@ -13,7 +13,7 @@
 
 namespace reckon {
 
-/// What became of a measurement. Only ok, noisy and published carry a value.
+/// Outcome of a measurement. Only ok, noisy and published have a value.
 enum class CellStatus {
   ok,
   noisy,       ///< measured, but its spread or a disturbance (see reason) makes it doubtful
@@ -26,14 +26,14 @@ enum class CellStatus {
 };
 [[nodiscard]] std::string_view name_of(CellStatus status);
 
-/// What exactly a cell measures. Two cells with equal keys measure the same thing; fields that do
-/// not apply keep their default and are absent in the document.
+/// The identity of a cell's measurement. Cells with equal keys measure the same thing; fields that
+/// do not apply keep their default and are absent in the document.
 struct CellKey {
   std::string test{};       ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
   std::string from{}, to{}; ///< topology or machine ids; `to` may be empty
   std::uint64_t bytes = 0;  ///< message size, or footprint for memory tests
   int threads = 0;          ///< of a process; processors of all pairs; of a GPU: blocks of 1024
-  int pairs = 0;            ///< pairs of processes that work at once
+  int pairs = 0;            ///< pairs of processes at work at once
   int in_flight = 0;        ///< writes posted and not completed, each direction of each pair
   int sources = 0;          ///< operands of a summation
   std::string dtype{};      ///< fp32, fp16, bf16
@@ -51,7 +51,7 @@ struct CellKey {
 };
 
 struct Ceiling {
-  std::string name; ///< what limits: "PCIe 4.0 x16", "STREAM-like copy, 2 threads"
+  std::string name; ///< the limit: "PCIe 4.0 x16", "STREAM-like copy, 2 threads"
   double value = 0; ///< in the cell's unit
   bool operator==(const Ceiling&) const = default;
 };
@@ -62,9 +62,9 @@ struct Ceiling {
 struct Cell {
   CellKey key;
   CellStatus status = CellStatus::ok;
-  std::string reason;          ///< why the status is not ok; may also hold remarks on an ok cell
+  std::string reason;          ///< reason for a status other than ok, or remarks
   std::string unit;            ///< "seconds" or "bytes_per_second"
-  std::vector<double> samples; ///< in the order taken; empty for published cells
+  std::vector<double> samples; ///< in the order of measurement; empty for published cells
   std::uint64_t n = 0;
   double min = 0, p50 = 0, p99 = 0,
          max = 0;    ///< p99 is the slow tail: of a bandwidth, the value that 99 % exceed
@@ -95,7 +95,8 @@ struct Fit {
   bool operator==(const Fit&) const = default;
 };
 
-/// Of one group, and ranks of a group of roles: as many as a job may have. Memory follows from it.
+/// Machines of one group, and ranks of a group of roles: at most as many as a job may have. Memory
+/// follows from it.
 inline constexpr std::int64_t k_most_machines = 1'000'000;
 
 /// Equal machines. Ranks of a plan are placed on machines.
@@ -106,26 +107,24 @@ struct MachineGroup {
   std::uint64_t count = 1;
   std::uint64_t cores = 0;        ///< physical cores that this process may use; 0: unknown
   std::uint64_t memory_bytes = 0; ///< 0: unknown
-  /// The rack that all of them are in: machines of equal racks have their whole ports for each
-  /// other; what leaves a rack shares its uplink (cells `uplink_bandwidth`). Empty: not known, or
-  /// there is only one.
+  /// The machines' rack: traffic that leaves a rack shares its uplink (cells `uplink_bandwidth`);
+  /// inside it machines have their whole ports. Empty: unknown, or only one rack.
   std::string rack{};
-  /// Ids of the single machines, `count` of them or none; cells may name them. In a measured
-  /// cluster machine i of all groups one after another is rank i of the job that measured it.
+  /// Ids of the single machines, `count` of them or empty; cells may name them. In a measured
+  /// cluster machine i, counted over all groups, was rank i of the measuring job.
   std::vector<std::string> members{};
   bool operator==(const MachineGroup&) const = default;
 };
 
-/// What a machine or a cluster can do.
+/// The measured or published abilities of a machine or a cluster.
 struct Profile {
   std::string name;
   std::string source; ///< "measured by reckon 0.1.0", "published: BytePS, OSDI 2020, section 7.1"
   std::map<std::string, std::string>
-      context; ///< host, kernel, cpu, libraries, binding, flags, seed, ...
-  std::string
-      fingerprint; ///< digest over what decides whether two profiles may be compared; may be empty
+      context;             ///< host, kernel, cpu, libraries, binding, flags, seed, ...
+  std::string fingerprint; ///< digest of the facts that make two profiles comparable; may be empty
   std::vector<MachineGroup> machines;
-  std::optional<Endpoint> endpoint; ///< of a machine that computes and communicates at once
+  std::optional<Endpoint> endpoint; ///< for a machine that computes and communicates at once
   Topology topology;
   std::vector<Cell> cells; ///< sorted by key when written
   std::vector<Fit> fits;

@@ -5,9 +5,9 @@
 
 namespace reckon {
 
-/// Quantities of a plan between ranks that share memory: what is predicted of it with its sums the
-/// other way, sent or in place (Plan::sums_in_place). Absent where one of these was asked for, or
-/// cannot be.
+/// Quantities of a plan between ranks that share memory: its prediction with the other way of
+/// summing, sent or in place (Plan::sums_in_place). Absent where the user chose one, or where it is
+/// impossible.
 inline constexpr std::string_view k_sums_sent_seconds = "sums_sent_seconds",
                                   k_sums_in_place_seconds = "sums_in_place_seconds";
 

@@ -8,23 +8,23 @@
 #include <cstdint>
 #include <vector>
 
-/// Lists of whole numbers that name what comes again instead of holding it again: an element
+/// Lists of whole numbers that refer to repeated numbers instead of holding them again: an element
 /// [count, back, step] stands for `count` numbers, each `step` more than the one `back` places
 /// before it. 0, 1, 2, ..., 9 is 0, [9, 1, 1]; the turns of a ring are one round and a repeat; a
-/// tree that is another one moved by eight ranks is a few repeats of it. Not for other modules.
+/// tree that is another one shifted by eight ranks is a few repeats of it. Not for other modules.
 namespace reckon::documents {
 
-/// Writes such lists. The numbers of one list count as before those of the next one.
+/// Writes these lists. The numbers of one list count as before those of the next one.
 class RepeatWriter {
 public:
-  /// The elements that stand for `numbers`. Which repeats are taken depends on nothing but the
-  /// numbers of this list and those before: equal lists have equal text.
+  /// The elements that stand for `numbers`. The choice of repeats depends only on the numbers of
+  /// this list and those before: equal lists have equal text.
   [[nodiscard]] Json elements(const std::vector<std::int64_t>& numbers);
 
 private:
-  /// Where so many differences were last seen in this order, by their hash. Latest places only, and
-  /// no chains: time does not grow faster than the list. Another place with the same hash costs a
-  /// longer text and nothing else.
+  /// Where this many differences were last seen in this order, by their hash. Latest places only,
+  /// and no chains: time does not grow faster than the list. Another place with the same hash only
+  /// makes the text longer.
   struct Seen {
     std::size_t differences;
     std::uint64_t power = 1;             ///< of the hash's base, to this number of differences

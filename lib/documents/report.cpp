@@ -78,12 +78,12 @@ void check(const Report& report, const JsonView& view) {
 
 static void describe(Visitor& v, Emulation& e) {
   v.about("emulation", "Delays and paces as a profile's links have them.");
-  v("profile", e.profile, k_any, "The profile whose links were emulated.");
-  v("writes", e.writes, k_count, "Writes of all ranks and iterations, those to warm up included.");
+  v("profile", e.profile, k_any, "The profile of the emulated links.");
+  v("writes", e.writes, k_count, "Writes of all ranks and iterations, with the warm-up.");
   v("late_writes", e.late_writes, k_count,
-    "Writes that took longer on this machine than on the emulated one: at most writes.");
+    "Writes that took longer on this machine than on the emulated one.");
   v("worst_late_seconds", e.worst_late_seconds, k_non_negative,
-    "How much longer the worst of them took, seconds.");
+    "Largest additional time of a late write, seconds.");
   v.check([&](const JsonView& view) { check(e, view); });
 }
 
@@ -91,26 +91,25 @@ static void describe(Visitor& v, SimulatedStation& s) {
   v.about("simulated_station",
           "A station of the simulated network: a port, a link, what lies between two machines.");
   v("name", s.name, k_name, "What it is.");
-  v("bytes", s.bytes, k_count, "Bytes of the plan that pass it in one iteration.");
-  v("bytes_per_second", s.bytes_per_second, k_positive, "Rate at which it carries them.");
-  v("busy", s.busy, k_non_negative, "Part of the iteration that they take there.");
+  v("bytes", s.bytes, k_count, "Bytes that pass in one iteration.");
+  v("bytes_per_second", s.bytes_per_second, k_positive, "Rate of the link, bytes per second.");
+  v("busy", s.busy, k_non_negative, "Fraction of the iteration in which the link is busy.");
 }
 
 static void describe(Visitor& v, Simulation& s) {
   v.about("simulation", "A plan that was not executed but played on a model of its links.");
-  v("profile", s.profile, k_any, "The profile whose links were simulated.");
+  v("profile", s.profile, k_any, "The profile of the simulated links.");
   v("engine", s.engine, k_name, "The simulation engine and its version.");
-  v("settings", s.settings, k_any, "What the result depends on, as the engine calls it.");
-  v("ops", s.ops, k_count, "Operations that were played.");
-  v("flows", s.flows, k_count, "Writes among them.");
+  v("settings", s.settings, k_any, "Settings of the engine that the result depends on.");
+  v("ops", s.ops, k_count, "Played operations.");
+  v("flows", s.flows, k_count, "Writes among the operations.");
   v("merged_parts", s.merged_parts, k_positive_count,
-    "So many of the plan's parts were played as one; 1: all of them.");
+    "Number of the plan's parts that were played as one.");
   v("coarsening_error", s.coarsening_error, k_non_negative,
-    "What the merging is expected to add, as a part of the time.");
-  v("scenarios", s.scenarios, k_some_text,
-    "What was different from what the plan was made for, in words.");
+    "Expected error of the merging, as a fraction of the time.");
+  v("scenarios", s.scenarios, k_some_text, "Changes against the plan's conditions, in words.");
   v("undisturbed_seconds", s.undisturbed_seconds, k_positive,
-    "What the simulation takes without the scenarios; there where there are some.");
+    "Simulated time without the scenarios, seconds; only with scenarios.");
   v("stations", s.stations, k_any, "The busiest links, busiest first.");
 }
 
@@ -119,40 +118,41 @@ static void describe(Visitor& v, MachineNow& m) {
       "machine_now",
       "How fast the machine was, in the mean of before and after the run: copies and sums of 1 MiB "
       "from memory, as the plan's machine_rates.");
-  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive, "Of sums, now.");
-  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive, "Of a copy, now.");
+  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive,
+    "Summation rate at the run, bytes per second.");
+  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive,
+    "Copy rate at the run, bytes per second.");
   v("profile_sum_bytes_per_second", m.profile_sum_bytes_per_second, k_positive,
-    "Of sums, in the profile.");
+    "Summation rate in the profile, bytes per second.");
   v("profile_copy_bytes_per_second", m.profile_copy_bytes_per_second, k_positive,
-    "Of a copy, in the profile.");
+    "Copy rate in the profile, bytes per second.");
   v("predicted_seconds", m.predicted_seconds, k_positive,
-    "The plan's prediction at the rates of now.");
-  v("error", m.error, k_any, "Measured over that, minus 1; dimensionless.");
+    "The plan's prediction at these rates, seconds.");
+  v("error", m.error, k_any, "Measured time over predicted_seconds, minus 1.");
 }
 
 static void describe(Visitor& v, StageReport& s) {
   v.about("stage", "Predicted beside measured for one part of the work.");
   v("name", s.name, k_snake, "A term of the prediction, or total; unique in the list.");
-  v("predicted_seconds", s.predicted_seconds, k_any, "Predicted, seconds.");
+  v("predicted_seconds", s.predicted_seconds, k_any, "Predicted time, seconds.");
   v("measured_seconds", s.measured_seconds, k_non_negative,
-    "Measured, seconds; absent when this run cannot tell it apart.");
-  v("how", s.how, k_any.maybe(), "How it was measured.");
+    "Measured time, seconds; absent: this run cannot separate the stage.");
+  v("how", s.how, k_any.maybe(), "Method of the measurement.");
 }
 
 static void describe(Visitor& v, RankReport& r) {
   v.about("rank",
           "One rank in one run: bytes of one iteration, seconds as medians over the iterations.");
-  v("host", r.host, k_any, "Where it ran.");
+  v("host", r.host, k_any, "Host of the rank.");
   v("egress_bytes", r.egress_bytes, k_count, "Bytes sent to other ranks.");
   v("ingress_bytes", r.ingress_bytes, k_count, "Bytes received from other ranks.");
-  v("busy_seconds", r.busy_seconds, k_non_negative, "Summing and posting, seconds.");
-  v("reduce_seconds", r.reduce_seconds, k_non_negative,
-    "The part of busy_seconds that was summing, seconds.");
-  v("wait_seconds", r.wait_seconds, k_non_negative, "Nothing was ready, seconds.");
+  v("busy_seconds", r.busy_seconds, k_non_negative, "Time spent summing and posting, seconds.");
+  v("reduce_seconds", r.reduce_seconds, k_non_negative, "Summing within busy_seconds, seconds.");
+  v("wait_seconds", r.wait_seconds, k_non_negative, "Time with nothing ready, seconds.");
   v("total_seconds", r.total_seconds, k_non_negative,
-    "This rank's own start to its own end, seconds.");
+    "Time from this rank's start to its end, seconds.");
   v("peer_wait_seconds", r.peer_wait_seconds, k_non_negative,
-    "From its own readiness until the last rank was ready too, seconds: no communication.");
+    "Time from its own readiness until the last rank was ready, without communication, seconds.");
   v("cpu_seconds", r.cpu_seconds, k_non_negative,
     "CPU time of the process in one iteration, user and system, seconds.");
 }
@@ -165,15 +165,15 @@ static void describe(Visitor& v, Verification& r) {
           "first_error": {"maxLength": 0}}},
           "else": {"anyOf": [{"properties": {"wrong_elements": {"minimum": 1}}},
           {"required": ["first_error"], "properties": {"first_error": {"minLength": 1}}}]}})");
-  v("ok", r.ok, k_any, "Everything was right.");
-  v("checked_bytes", r.checked_bytes, k_count, "Bytes that were compared.");
-  v("wrong_elements", r.wrong_elements, k_count, "Elements that were wrong; 0 when ok.");
+  v("ok", r.ok, k_any, "All sums were right.");
+  v("checked_bytes", r.checked_bytes, k_count, "Compared bytes.");
+  v("wrong_elements", r.wrong_elements, k_count, "Wrong elements; 0 when ok.");
   v("first_error", r.first_error, k_any.maybe(),
     "\"rank 3, part 17, offset 4096: expected 12, got 9\"; absent when ok.");
   v("max_error", r.max_error, k_non_negative,
-    "Of sums in fixed point: the greatest distance from the exact sum.");
+    "Largest distance from the exact sum; only for sums in fixed point.");
   v("error_bound", r.error_bound, k_non_negative,
-    "Of sums in fixed point: what equation 22 allows.");
+    "Error that equation 22 allows; only for sums in fixed point.");
   v.check([&](const JsonView& view) { check(r, view); });
 }
 
@@ -182,10 +182,9 @@ static void describe(Visitor& v, ParametersReport& p) {
           "The parameters when the run was over. Two runs that made the same steps have the same "
           "digest, bit for bit, whether one of them was resumed or not.");
   v("digest", p.digest, k_digest, "SHA-256 of all parameters in the gradient's order.");
-  v("steps", p.steps, k_count,
-    "Steps of the optimizer made in the end, those before a checkpoint that was resumed from too.");
+  v("steps", p.steps, k_count, "Steps of the optimizer, with those before the resumed checkpoint.");
   v("resumed_from_step", p.resumed_from_step, k_count,
-    "Steps of the checkpoint that the run went on from; absent when it was from the start.");
+    "Steps of the checkpoint that the run resumed from; absent: no checkpoint.");
   v.check([&](const JsonView& view) { check(p, view); });
 }
 
@@ -195,26 +194,24 @@ static void describe(Visitor& v, CheckpointsReport& c) {
           "then": {"properties": {"first_failure": false}},
           "else": {"required": ["first_failure"]}})");
   v("every_steps", c.every_steps, k_positive_count, "Steps from one checkpoint to the next.");
-  v("complete", c.complete, k_count, "Checkpoints of which every rank's part is on disk.");
+  v("complete", c.complete, k_count, "Checkpoints with every rank's part on disk.");
   v("skipped", c.skipped, k_count,
-    "Checkpoints that were due while the one before was still being written.");
+    "Checkpoints skipped because the one before was still being written.");
   v("failed", c.failed, k_count, "Checkpoints that could not be written.");
-  v("bytes", c.bytes, k_count, "Size of one, all ranks together.");
+  v("bytes", c.bytes, k_count, "Size of one checkpoint over all ranks.");
   v("predicted_seconds", c.predicted_seconds, k_non_negative,
-    "Seconds that an iteration was predicted to take longer when it saves; absent when the plan "
-    "does not say.");
+    "Predicted additional time of an iteration that saves, seconds; absent: not predicted.");
   v("saving_seconds", c.saving_seconds, k_non_negative,
-    "Median iteration among those that saved, seconds; absent when none did.");
+    "Median iteration with a checkpoint, seconds; absent: no iteration saved.");
   v("writing_seconds", c.writing_seconds, k_non_negative,
-    "Median iteration among those that ran while a checkpoint was being written, seconds; absent "
-    "when none did.");
+    "Median iteration while a checkpoint was being written, seconds; absent: no iteration ran "
+    "then.");
   v("usual_seconds", c.usual_seconds, k_non_negative,
-    "Median iteration among the others, seconds; absent when there was none.");
+    "Median of the other iterations, seconds; absent: there were no others.");
   v("write_seconds", c.write_seconds, k_non_negative,
-    "Median time from the end of an iteration that saved until every rank's part was on disk, "
-    "seconds.");
+    "Median time from the end of a saving iteration until every rank's part was on disk, seconds.");
   v("first_failure", c.first_failure, k_any.maybe().with(R"({"minLength": 1})"),
-    "Why the first that failed did; absent when none did.");
+    "Reason of the first failure; absent: no failure.");
   v.check([&](const JsonView& view) { check(c, view); });
 }
 
@@ -222,31 +219,31 @@ static void describe(Visitor& v, PairRateReport& p) {
   v.about("pair_rate", "Writes from one machine to another, before and now.");
   v("from", p.from, k_name, "The machine that writes.");
   v("to", p.to, k_name, "The machine that is written to.");
-  v("bytes", p.bytes, k_count, "Of one write.");
+  v("bytes", p.bytes, k_count, "Bytes of one write.");
   v("before_bytes_per_second", p.before_bytes_per_second, k_positive,
-    "Bytes of a write / its time as the profile had it.");
+    "Bytes of a write over its time in the profile.");
   v("after_bytes_per_second", p.after_bytes_per_second, k_positive,
-    "The same as measured in this pause.");
+    "Bytes of a write over its time in this pause.");
 }
 
 static void describe(Visitor& v, ReplanReport& r) {
   v.about("replan", "A plan that took the place of another one in the middle of a run.");
   v("plan", r.plan, k_any, "The new plan.");
   v("profile", r.profile, k_any,
-    "The profile with what was measured, which the new plan was made from.");
-  v("changes", r.changes, k_some_text, "What differs between the plans, one line each.");
+    "The profile with the new measurements, from which the new plan was made.");
+  v("changes", r.changes, k_some_text, "Differences between the plans, one line each.");
   v("running_predicted_seconds", r.running_predicted_seconds, k_non_negative,
-    "Predicted time of an iteration with the plan before and the new profile.");
+    "Predicted iteration of the plan before on the new profile, seconds.");
   v("predicted_seconds", r.predicted_seconds, k_non_negative,
-    "Predicted time of an iteration with the new plan.");
+    "Predicted iteration of the new plan, seconds.");
   v("before_seconds", r.before_seconds, k_positive,
-    "Measured median of an iteration with the plan before: the later half of those since the last "
-    "pause.");
+    "Measured median iteration of the plan before, over the later half since the last pause, "
+    "seconds.");
   v("after_seconds", r.after_seconds, k_positive,
-    "Measured median of an iteration with the new plan; absent when the run ended first.");
+    "Measured median iteration of the new plan, seconds; absent: the run ended first.");
   v("gain", r.gain, k_any, "1 - after_seconds / before_seconds.");
   v("iteration_seconds", r.iteration_seconds, k_positive,
-    "Measured seconds of the iterations with the new plan, without its warm-up.");
+    "Measured iterations of the new plan without its warm-up, seconds.");
 }
 
 static void describe(Visitor& v, PauseReport& p) {
@@ -254,58 +251,54 @@ static void describe(Visitor& v, PauseReport& p) {
   v("after_iterations", p.after_iterations, k_count,
     "Counted iterations of the whole run before it.");
   v("measuring_seconds", p.measuring_seconds, k_non_negative,
-    "Time that measuring took, in which no iteration ran.");
+    "Time spent measuring between iterations, seconds.");
   v("planning_seconds", p.planning_seconds, k_non_negative,
-    "Time that planning anew took, in which no iteration ran; 0 where nothing had changed.");
-  v("pairs", p.pairs, k_any,
-    "Pairs whose writes take longer or shorter than the profile had it, beyond the noise.");
-  v("ports", p.ports, k_name, "Machines all of whose pairs changed, so that their port did.");
-  v("verdict", p.verdict, k_some_text, "What came of it, in words.");
-  v("replan", p.replan, k_any,
-    "The plan that took the place of the one before; absent where that went on.");
+    "Time spent planning between iterations, seconds; 0: nothing had changed.");
+  v("pairs", p.pairs, k_any, "Pairs whose writes changed against the profile, beyond the noise.");
+  v("ports", p.ports, k_name, "Machines all of whose pairs changed, so their port did.");
+  v("verdict", p.verdict, k_some_text, "The decision in words.");
+  v("replan", p.replan, k_any, "The plan that replaced the one before; absent: it went on.");
 }
 
 static void describe(Visitor& v, ReprofilingReport& r) {
   v.about("reprofiling", "What came of measuring the links in the middle of a run.");
-  v("every_iterations", r.every_iterations, k_positive_count,
-    "Counted iterations from one pause to the next.");
+  v("every_iterations", r.every_iterations, k_positive_count, "Counted iterations between pauses.");
   v("write_bytes", r.write_bytes, k_count,
-    "Sizes of the writes that are measured, between every client and every proxy, both ways.");
-  v("pauses", r.pauses, k_any, "One entry a pause, in order.");
+    "Sizes of the measured writes between every client and every proxy, both ways.");
+  v("pauses", r.pauses, k_any, "The pauses, in order.");
 }
 
 static void describe(Visitor& v, SlowPlaceReport& p) {
   v.about("slow_place", "A place that was slower than the profile says.");
   v("kind", p.kind, one_of(k_slow_kinds),
-    "port: of a rank, both ways; sending, receiving: one way; pair: between two ranks; station: a "
-    "link or memory of several ranks; every_port: all ports alike; processors: of a rank's sums "
-    "and copies; passes: of a rank; delay: of all that leaves a rank or comes to it.");
-  v("name", p.name, k_some_text, "The place in words, with its host.");
-  v("ranks", p.ranks, k_count, "Ranks that it belongs to; none: all of them.");
-  v("factor", p.factor, k_positive, "The part of its rate that it kept: below 1; of a delay 1.");
+    "port: a rank's port, both ways; sending, receiving: one way; pair: two ranks; station: a link "
+    "or memory of several ranks; every_port: all ports alike; processors: a rank's sums and "
+    "copies; passes: a rank's passes; delay: all writes from or to a rank.");
+  v("name", p.name, k_some_text, "Description of the place, with its host.");
+  v("ranks", p.ranks, k_count, "Ranks of the place; empty: all ranks.");
+  v("factor", p.factor, k_positive, "Fraction of the rate that was left: below 1; for a delay 1.");
   v("delay_seconds", p.delay_seconds, k_positive,
-    "How much longer each write took, seconds; only of a delay.");
+    "Additional time of each write, seconds; only for a delay.");
   v("bytes_per_second", p.bytes_per_second, k_positive,
-    "Its rate by the profile; absent for processors, passes and delays.");
+    "Rate of the place in the profile; absent for processors, passes and delays.");
 }
 
 static void describe(Visitor& v, Diagnosis& d) {
   v.about("diagnosis",
           "The places whose slowness explains why iterations took longer than predicted: played "
           "again with them, the plan keeps its ranks as busy as they were seen to be.");
-  v("verdict", d.verdict, k_some_text, "What was found, in words.");
+  v("verdict", d.verdict, k_some_text, "The finding in words.");
   v("places", d.places, k_any,
-    "The slow places, that which explains most first; empty: none does.");
+    "The slow places, by how much they explain; empty: no place explains the delay.");
   v("planned_seconds", d.planned_seconds, k_non_negative,
-    "The play of an iteration with all rates as the profile has them, seconds.");
+    "Played iteration with the profile's rates, seconds.");
   v("explained_seconds", d.explained_seconds, k_non_negative,
-    "The play with the slow places, seconds.");
+    "Played iteration with the slow places, seconds.");
   v("measured_seconds", d.measured_seconds, k_non_negative,
-    "The measured iteration that was looked at, one about as long as the median, seconds.");
+    "The examined iteration, about as long as the median, seconds.");
   v("new_plan_seconds", d.new_plan_seconds, k_non_negative,
-    "Predicted time of an iteration with a new plan that knows the slow places, seconds; absent "
-    "where none was made.");
-  v("next", d.next, k_some_text, "Commands to go on with.");
+    "Predicted iteration of a new plan that knows the slow places, seconds; absent: no new plan.");
+  v("next", d.next, k_some_text, "Next commands.");
 }
 
 void describe(Visitor& v, Report& r) {
@@ -313,62 +306,54 @@ void describe(Visitor& v, Report& r) {
           R"({"if": {"properties": {"kind": {"const": "simulation"}}, "required": ["kind"]},
           "then": {"required": ["simulation"]}, "else": {"properties": {"simulation": false}}})");
   v("kind", r.kind, one_of(k_report_kinds),
-    "run: bytes really moved. simulation: the plan was played on a model of its links; times that "
-    "are called measured are simulated, nothing was verified, and busy and CPU time are that of "
-    "the ops.");
-  v("plan", r.plan, k_any, "The plan that was executed.");
+    "run: bytes moved. simulation: the plan was played on a model of its links; measured times are "
+    "simulated, sums are not verified, and busy and CPU time are those of the ops.");
+  v("plan", r.plan, k_any, "The executed plan.");
   v("profile", r.profile, k_any, "The profile that the plan was made from.");
   v("workload", r.workload, k_any, "The workload that the plan was made from.");
   v("context", r.context, k_any,
-    "How it ran: host, transport, ranks, lanes, version, measured at, ...");
+    "Conditions of the run: host, transport, ranks, lanes, version, measured at, ...");
   v("strategy", r.strategy, k_snake, "The plan's strategy.");
   v("transport", r.transport, k_name, "Mover that moved the bytes.");
   v("iteration_seconds", r.iteration_seconds, k_positive.some("iteration"),
-    "Every iteration but the warm-up, seconds: from when all ranks can know that all are ready to "
-    "the last completion.");
+    "Every iteration after the warm-up, seconds: from the moment when all ranks can know that all "
+    "are ready to the last completion.");
   v("warm_up_iterations", r.warm_up_iterations, k_count,
-    "Iterations before the first that counts.");
+    "Iterations before the first counted one.");
   v("min_seconds", r.min_seconds, k_positive, "Fastest iteration, seconds.");
   v("p50_seconds", r.p50_seconds, k_positive, "Median iteration, seconds.");
   v("p99_seconds", r.p99_seconds, k_positive, "99th percentile of the iterations, seconds.");
   v("spread", r.spread, k_non_negative, "Median absolute deviation over median, dimensionless.");
-  v("prediction", r.prediction, k_any, "What was predicted.");
-  v("error", r.error, k_any,
-    "p50_seconds over the prediction's mid_seconds, minus 1; dimensionless.");
+  v("prediction", r.prediction, k_any, "The plan's prediction.");
+  v("error", r.error, k_any, "p50_seconds over the prediction's mid_seconds, minus 1.");
   v("goodput_over_bound", r.goodput_over_bound, k_non_negative,
-    "The prediction's bound_seconds over p50_seconds, dimensionless; above 1 only when the profile "
-    "is stale.");
-  v("tolerance", r.tolerance, k_non_negative,
-    "Largest error, either way, that passes; dimensionless.");
+    "The prediction's bound_seconds over p50_seconds; above 1 only with a stale profile.");
+  v("tolerance", r.tolerance, k_non_negative, "Largest error that passes, in either direction.");
   v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
-  v("cause", r.cause, k_any.maybe(), "Which term of the prediction missed most, and why.");
+  v("cause", r.cause, k_any.maybe(),
+    "The term of the prediction with the largest error, and the reason.");
   v("other_links", r.other_links, k_any.maybe(),
-    "What of the run was not as the plan predicts: another machine than the profile's, another "
-    "transport, or ranks that "
-    "have machines of their own shared one. The error then says nothing of the plan; absent where "
-    "the links were the plan's.");
+    "How the run's links differ from the plan's: another machine, another transport, or ranks of "
+    "several machines on one. error then says nothing about the plan. Absent: the links were the "
+    "plan's.");
   v("machine_now", r.machine_now, k_any,
-    "How fast the machine was before and after the run; where its ranks share one, and the plan "
-    "says how fast it was when it was probed.");
+    "Speed of the machine before and after the run; only where ranks share one machine and the "
+    "plan has its machine_rates.");
   v("diagnosis", r.diagnosis, k_any,
-    "Which place was slow; absent where iterations took no longer than predicted, and where it was "
-    "not looked for.");
-  v("stages", r.stages, k_any, "Predicted beside measured.");
+    "The slow places; absent where iterations were as fast as predicted, or without a search.");
+  v("stages", r.stages, k_any, "Predicted and measured time of each stage.");
   v("ranks", r.ranks, k_any.some("rank"), "The ranks, in the plan's order.");
-  v("emulation", r.emulation, k_any,
-    "The links were not those of the machine that ran it but emulated (reckon run --inject); "
-    "absent: they were its own.");
+  v("emulation", r.emulation, k_any, "Emulated links (reckon run --inject); absent: real links.");
   v("simulation", r.simulation, k_any,
-    "How the plan was simulated; there if and only if kind is simulation.");
-  v("verification", r.verification, k_any, "Whether the sums were right.");
+    "The simulation; present if and only if kind is simulation.");
+  v("verification", r.verification, k_any, "Check of the sums.");
   v("parameters", r.parameters, k_any,
-    "Plans with an optimizer's step: what the parameters are in the end.");
+    "Parameters after the run, of a plan with an optimizer's step.");
   v("checkpoints", r.checkpoints, k_any,
-    "Checkpoints that were saved while iterations went on; absent without --checkpoint.");
+    "Checkpoints saved during the iterations; absent without --checkpoint.");
   v("reprofiling", r.reprofiling, k_any,
-    "Links that were measured again while the run went on, and plans that followed them; absent "
-    "without --reprofile-every. With it, all other figures but the verification are of the plan "
-    "that the run began with.");
+    "Pauses that measured links again, and the plans that followed; absent without "
+    "--reprofile-every. All other figures except the verification describe the first plan.");
   v.check([&](const JsonView& view) { check(r, view); });
 }
 

@@ -22,7 +22,7 @@ static void describe(Visitor& v, RequiredCell& c) {
   describe_key(v, c.key, true);
   v("at_least", c.at_least, k_positive, "The median must not be below this, in the cell's unit.");
   v("at_most", c.at_most, k_positive, "The median must not be above this, in the cell's unit.");
-  v("remedy", c.remedy, k_any.maybe(), "What to do where a cell misses the limit.");
+  v("remedy", c.remedy, k_any.maybe(), "Remedy for a cell that misses the limit.");
   if (const JsonView* const view = v.read(); view != nullptr && !c.at_least && !c.at_most) {
     view->fail("sets no limit; add \"at_least\" or \"at_most\"");
   }
@@ -30,16 +30,16 @@ static void describe(Visitor& v, RequiredCell& c) {
 
 static void describe(Visitor& v, RequiredParts& p) {
   v.about("required_parts", "How many parts of a kind the topology must have.");
-  v("kind", p.kind, one_of(k_object_kinds), "What they are.");
-  v("name", p.name, k_name.maybe(), "Text that their names contain; absent: any name.");
-  v("at_least", p.at_least, k_positive_count, "How many, of all machines together.");
+  v("kind", p.kind, one_of(k_object_kinds), "Kind of the parts.");
+  v("name", p.name, k_name.maybe(), "Text that the parts' names contain; absent: any name.");
+  v("at_least", p.at_least, k_positive_count, "Least number over all machines.");
 }
 
 void describe(Visitor& v, Requirements& r) {
   v.about("requirements", "What a machine or a cluster must be to be accepted.");
   v("name", r.name, k_name, "Name of these requirements.");
   v("cells", r.cells, k_any.maybe(), "Limits for measured cells.");
-  v("parts", r.parts, k_any.maybe(), "Numbers of parts.");
+  v("parts", r.parts, k_any.maybe(), "Required numbers of parts.");
 }
 
 } // namespace documents

@@ -11,25 +11,25 @@
 
 namespace reckon {
 
-/// What every measured cell that matches must reach.
+/// The limit for every matching cell.
 struct RequiredCell {
   /// Fields that are not given match anything. `from` and `to` may end with `*`, which stands for
   /// any rest: "m0/gpu*".
   CellKey key;
   std::optional<double> at_least, at_most; ///< of the median, in the cell's unit
-  std::string remedy;                      ///< what to do where a cell does not; may be empty
+  std::string remedy;                      ///< remedy for a cell that misses it; may be empty
   bool operator==(const RequiredCell&) const = default;
 };
 
-/// How many parts of a kind a profile's topology must have.
+/// The least number of parts of a kind in a profile's topology.
 struct RequiredParts {
   ObjectKind kind = ObjectKind::gpu;
-  std::string name; ///< that their names contain; empty: any
+  std::string name; ///< text in their names; empty: any
   std::uint64_t at_least = 1;
   bool operator==(const RequiredParts&) const = default;
 };
 
-/// What a machine or a cluster must be to be accepted.
+/// The conditions for accepting a machine or a cluster.
 struct Requirements {
   std::string name;
   std::vector<RequiredCell> cells;

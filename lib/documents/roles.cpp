@@ -33,17 +33,16 @@ static void describe(Visitor& v, RoleGroup& g) {
           R"({"anyOf": [{"properties": {"worker": {"const": true}}, "required": ["worker"]},
                         {"properties": {"server": {"const": true}}, "required": ["server"]}]})");
   v("machine", g.machine, k_name, "Id of an entry of the profile's machines.");
-  v("count", g.count, whole(1, k_most_machines).defaulted(), "How many ranks.");
-  v("worker", g.worker, k_any.defaulted(), "Has gradients and wants their sum.");
+  v("count", g.count, whole(1, k_most_machines).defaulted(), "Number of ranks.");
+  v("worker", g.worker, k_any.defaulted(), "Has gradients and needs their sum.");
   v("server", g.server, k_any.defaulted(),
-    "May sum parts of other ranks' gradients (summation service).");
+    "The ranks may sum parts of other ranks' gradients (summation service).");
   v("lanes", g.lanes, whole(0, k_max_lanes).defaulted(),
-    "Threads that move parts, each with its own endpoint; 0: as many as the plan needs. All ranks "
-    "of a plan have the most that a group asks for.");
+    "Threads that move parts, each with its own endpoint; 0: the plan chooses. All ranks of a plan "
+    "have the largest number that a group asks for.");
   v("endpoints", g.endpoints, k_name.some("endpoint").maybe(),
-    "The GPUs, NUMA nodes or memory devices of the machine that the ranks are; count is their "
-    "number. Endpoints that the groups before have named are those of the next machine of its "
-    "group.");
+    "The GPUs, NUMA nodes or memory devices that are the ranks, count of them. An endpoint that an "
+    "earlier group names already is that of the group's next machine.");
   v.check([&](const JsonView& view) { check(g, view); });
 }
 

@@ -10,16 +10,17 @@
 namespace reckon {
 
 /// A model's parameters as their gradients, from a .safetensors file (of which only the header is
-/// read) or a .safetensors.index.json, which names the files beside it that the model is spread
-/// over. Such a file does not say in which order gradients are ready: tensors stand in the reverse
-/// of its own order. Whole numbers and the running statistics of batch norms are left out, as they
-/// have no gradients. Named after the file.
+/// read) or a .safetensors.index.json, which names the files beside it that hold the model. These
+/// files do not give the order in which gradients are ready: tensors stand in the reverse of the
+/// file's order. Whole numbers and the running statistics of batch norms are left out, as they have
+/// no gradients. Named after the file.
 ///
-/// `doubts` gets a line of each, for people. Throws Error{input} with file and JSON pointer.
+/// `doubts` gets a line for each of these facts, for people. Throws Error{input} with file and JSON
+/// pointer.
 [[nodiscard]] Workload workload_from_safetensors(const std::string& path,
                                                  std::vector<std::string>& doubts);
 
-/// The same of the beginning of a .safetensors file, its length and header, whatever follows.
+/// The same for the beginning of a .safetensors file, its length and header, whatever follows.
 [[nodiscard]] Workload workload_from_safetensors_header(std::string_view beginning,
                                                         const std::string& file,
                                                         std::vector<std::string>& doubts);

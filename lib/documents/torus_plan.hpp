@@ -8,14 +8,14 @@
 
 namespace reckon {
 
-/// How a part of the gradient is summed in the rings of a torus. Dimensions are 0 local, 1
+/// The way of summing a part of the gradient in the rings of a torus. Dimensions are 0 local, 1
 /// vertical, 2 horizontal; each stands once in one of the two lists.
 struct TorusWay {
-  /// In this order the rings of each make sums that one node keeps, the one that is where the
-  /// part's server is; in the opposite order it hands the whole sum to the others.
+  /// In this order the rings of each dimension make sums that one node keeps, the one at the place
+  /// of the part's server; in the opposite order it hands the whole sum to the others.
   std::vector<std::size_t> scatter;
   std::vector<std::size_t> sum; ///< in between: rings after which all of their nodes have the sum
-  bool backward = false;        ///< which way round all these rings
+  bool backward = false;        ///< direction round all these rings
   bool operator==(const TorusWay&) const = default;
 };
 

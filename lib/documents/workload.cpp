@@ -126,36 +126,37 @@ static void describe(Visitor& v, Computation& c) {
       R"({"minProperties": 1, "not": {"anyOf": [{"required": ["seconds", "flops_per_sample"]},
           {"required": ["seconds", "elements_per_sample"]}, {"required": ["seconds",
           "elements"]}]}})");
-  v("seconds", c.seconds, k_positive, "Measured time, seconds; stands alone.");
+  v("seconds", c.seconds, k_positive, "Measured time, seconds; excludes the other keys.");
   v("flops_per_sample", c.flops_per_sample, k_positive_count.maybe(),
     "Additions and multiplications for each sample.");
   v("elements_per_sample", c.elements_per_sample, k_positive_count.maybe(),
-    "Elements read from memory and written to it, for each sample.");
+    "Elements read from or written to memory for each sample.");
   v("elements", c.elements, k_positive_count.maybe(),
-    "Elements read from memory and written to it whatever the batch.");
+    "Elements read from or written to memory in each batch of any size.");
   v.check([&](const JsonView& view) { check(c, view); });
 }
 
 static void describe(Visitor& v, Exchange& e) {
-  v.about("exchange",
-          "Its output goes to the workers that need it, and its gradient back, by all-to-all.");
+  v.about(
+      "exchange",
+      "The all-to-all that sends the layer's output to other workers and returns its gradient.");
   v("elements_per_sample", e.elements_per_sample, k_positive_count,
-    "Elements that a worker sends or keeps for each sample of its own batch.");
-  v("before", e.before, k_name, "The later layer that needs it.");
+    "Elements that a worker sends or keeps for each sample of its batch.");
+  v("before", e.before, k_name, "The later layer that needs the output.");
 }
 
 static void describe(Visitor& v, Layer& l) {
   v.about("layer", "One layer.");
   v("name", l.name, k_name, "Unique among the layers.");
   v("tensors", l.tensors, k_name.some("tensor").maybe(),
-    "Names of the tensors whose gradients it computes.");
+    "Names of the tensors whose gradients the layer computes.");
   v("forward", l.forward, k_any.when(!l.forward.nothing()), "Forward pass; absent: takes no time.");
   v("input_gradient", l.input_gradient, k_any.when(!l.input_gradient.nothing()),
-    "Gradient of its input; absent: takes no time.");
+    "Gradient of the layer's input; absent: takes no time.");
   v("weight_gradient", l.weight_gradient, k_any.when(!l.weight_gradient.nothing()),
-    "Gradient of its tensors; absent: takes no time.");
+    "Gradient of the layer's tensors; absent: takes no time.");
   v("exchange", l.exchange, k_any,
-    "Its output goes to the workers that need it, and its gradient back, by all-to-all.");
+    "The all-to-all that sends the layer's output to other workers and returns its gradient.");
 }
 
 void describe(Visitor& v, Workload& w) {
@@ -163,23 +164,22 @@ void describe(Visitor& v, Workload& w) {
                       "All tensors together have at most 2^53 bytes.");
   v("name", w.name, k_name, "Name of the model.");
   v("description", w.description, k_any.maybe(), "What the model is.");
-  v("provenance", w.provenance, k_any.maybe(), "How the list was obtained.");
+  v("provenance", w.provenance, k_any.maybe(), "Origin of the list.");
   // The first tensor's type is said once, so that the usual list of one type stays short.
   DType common = w.tensors.empty() ? DType::fp32 : w.tensors.front().dtype;
   v("dtype", common, one_of(k_dtypes).defaulted(),
-    "Element type of the tensors that name none. Written: that of the first tensor.");
+    "Element type of tensors without a dtype. reckon writes the first tensor's.");
   v("tensors", w.tensors, k_any.some("tensor"),
-    "Tensors whose gradients are summed over all workers, in gradient order.");
-  v("all_to_all", w.all_to_all, k_any.maybe(), "Model-parallel embeddings: exchanged, not summed.");
+    "Tensors whose gradients all workers sum, in gradient order.");
+  v("all_to_all", w.all_to_all, k_any.maybe(),
+    "Model-parallel embeddings, which are exchanged and not summed.");
   v("forward_seconds", w.forward_seconds, k_positive,
     "Time of one forward pass, seconds; absent: unknown.");
   v("backward_seconds", w.backward_seconds, k_positive,
     "Time of one backward pass, seconds; absent: unknown.");
-  v("batch", w.batch, k_positive_count,
-    "Samples that one worker has in an iteration; absent: unknown.");
+  v("batch", w.batch, k_positive_count, "Samples of one worker in an iteration; absent: unknown.");
   v("layers", w.layers, k_any.some("layer").maybe(),
-    "What the passes compute, layer by layer in forward order. Each entry of tensors belongs to "
-    "one of them. Absent: unknown.");
+    "The layers in forward order. Each entry of tensors belongs to one layer. Absent: unknown.");
   if (const JsonView* const view = v.read()) {
     check_tensors(w.tensors, *view, "tensors", common);
     check_tensors(w.all_to_all, *view, "all_to_all", common);

@@ -24,11 +24,11 @@ struct Tensor {
 struct Workload {
   std::string name;
   std::string description;
-  std::string provenance; ///< how the list was obtained
+  std::string provenance; ///< origin of the list
   std::vector<Tensor> tensors;
   std::vector<Tensor> all_to_all; ///< model-parallel embeddings: exchanged, not reduced
   std::optional<double> forward_seconds, backward_seconds;
-  std::optional<std::uint64_t> batch; ///< samples that a worker has in an iteration
+  std::optional<std::uint64_t> batch; ///< samples of a worker in an iteration
   std::vector<Layer> layers;          ///< in forward order; may be empty
 
   [[nodiscard]] std::uint64_t bytes() const; ///< of `tensors`
@@ -41,12 +41,12 @@ struct Workload {
 /// Whether its first line is such a header.
 [[nodiscard]] bool is_workload_table(std::string_view text);
 
-/// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary
-/// wherever the element type changes.
+/// The layout of the gradients in one rank's buffer: tensors one after another, a new 64-byte
+/// boundary wherever the element type changes.
 struct GradientLayout {
   std::vector<std::uint64_t> tensor_offset_bytes;
   std::vector<DTypeRun> runs;
-  std::uint64_t total_bytes = 0; ///< buffer size, gaps included
+  std::uint64_t total_bytes = 0; ///< buffer size with gaps
   bool operator==(const GradientLayout&) const = default;
 };
 [[nodiscard]] GradientLayout layout_of(const Workload& workload);

@@ -8,7 +8,7 @@
 namespace reckon {
 
 /// p PCIe switches with n GPUs each, every link as fast in each direction. Processors, their memory
-/// and what lies between the switches are never the limit.
+/// and the links between the switches are never the limit.
 struct SwitchTree {
   std::uint64_t gpus_per_switch = 1; ///< n >= 1
   std::uint64_t switches = 1;        ///< p >= 1
@@ -17,14 +17,14 @@ struct SwitchTree {
   double switch_bytes_per_s = 0; ///< b_S: a switch's link to the processor
 };
 
-/// Which of the two kinds of link is busy all the time.
+/// The kind of link that is busy all the time.
 enum class SwitchTreeLimit {
   gpu_links,
   switch_links,
   both,
 };
 
-/// What the best mix of brute force and CPU-assisted aggregation is.
+/// The best mix of brute force and CPU-assisted aggregation.
 struct AggregationMix {
   double brute_force_fraction = 0; ///< x of equation 23; CPU-assisted is the rest
   double time_s = 0;
@@ -37,8 +37,8 @@ struct AggregationMix {
 /// finite, bytes finite and not negative), this one also unless 0 <= x <= 1.
 [[nodiscard]] double aggregation_s(const SwitchTree& tree, double brute_force_fraction);
 
-/// Its least value over x: where both links take equally long, or the end of [0, 1] that is nearer
-/// to it. With one GPU a switch both schemes are the same and x is 0.
+/// Its least value over x: where both links take equally long, or the nearer end of [0, 1]. With
+/// one GPU a switch both schemes are the same and x is 0.
 [[nodiscard]] AggregationMix solve_aggregation(const SwitchTree& tree);
 
 /// Equation 24: CPU-assisted aggregation alone, M / b_S max(1, (2n-1) / (k n)), k = b_N / b_S. The

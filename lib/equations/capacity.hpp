@@ -5,20 +5,20 @@
 #include <optional>
 #include <vector>
 
-/// How many workers a parameter server supports: PHub (SysML'18), section 2. Plain doubles: bytes,
-/// seconds, bytes per second. What is not valid as described throws Error{usage}.
+/// The number of workers that a parameter server supports: PHub (SysML'18), section 2. Plain
+/// doubles: bytes, seconds, bytes per second. Invalid arguments throw Error{usage}.
 namespace reckon {
 
 /// A server with several network interfaces. All greater than 0 and finite.
 struct ServerBox {
   std::uint64_t interfaces = 1;
-  double interface_bytes_per_s = 0;         ///< of each, in each direction
+  double interface_bytes_per_s = 0;         ///< of each interface, in each direction
   std::optional<double> memory_bytes_per_s; ///< between PCIe and memory, both directions together
-  std::optional<double> sum_bytes_per_s;    ///< of gradients taken in, by all cores
-  std::optional<double> step_bytes_per_s;   ///< of parameters, by all cores; they sum otherwise
+  std::optional<double> sum_bytes_per_s;    ///< received gradients, by all cores
+  std::optional<double> step_bytes_per_s; ///< stepped parameters, by all cores, which sum otherwise
 };
 
-/// What a worker asks: it pushes and pulls `gradient_bytes` in every iteration.
+/// A worker's demand: it pushes and pulls `gradient_bytes` in every iteration.
 struct WorkerDemand {
   double gradient_bytes = 0;
   double iteration_s = 0;
@@ -26,7 +26,7 @@ struct WorkerDemand {
 
 enum class BoxLimit { interfaces, memory, sums };
 
-/// Equation 47. Whole workers; a limit is absent where the box does not say.
+/// Equation 47. Whole workers; a limit is absent without the box's value.
 struct BoxCapacity {
   std::uint64_t workers = 0; ///< the least of the limits
   BoxLimit limited_by = BoxLimit::interfaces;
@@ -48,13 +48,13 @@ struct BoxCapacity {
                                             std::uint64_t boxes, std::uint64_t workers,
                                             double worker_bytes_per_s);
 
-/// What things cost for the same time, in one currency: not negative, a worker more than 0.
+/// Costs for the same time, in one currency: not negative, a worker more than 0.
 struct BoxPrices {
   double worker = 0, box = 0;
   std::optional<double> server; ///< a machine with one interface of a worker's bandwidth
 };
 
-/// One way to place the servers of so many workers.
+/// One placement of the servers of these workers.
 struct ServerPlacement {
   const char* name;
   std::uint64_t servers = 0; ///< beyond the workers
@@ -63,8 +63,8 @@ struct ServerPlacement {
   double workers_per_cost = 0; ///< worker iterations a second for each unit of cost
 };
 
-/// Equation 48 of as many boxes as boxes_needed(), of one where those are more, of a shard on each
-/// worker, and of a server for each worker: that without prices, or where they have one.
+/// Equation 48 for as many boxes as boxes_needed(), for one if that is more, for a shard on each
+/// worker, and for a server for each worker: the last without prices, or if they have one.
 [[nodiscard]] std::vector<ServerPlacement>
 server_placements(const ServerBox& box, const WorkerDemand& demand, std::uint64_t workers,
                   double worker_bytes_per_s, const std::optional<BoxPrices>& prices);

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-/// What the equations check of their numbers. Not for other modules.
+/// Checks of the equations' arguments. Not for other modules.
 namespace reckon::equations {
 
 /// Throws Error{usage} that names `what`.
@@ -17,7 +17,7 @@ inline void check_positive(double value, const char* what) {
   }
 }
 
-/// The same, but 0 is good.
+/// The same, but 0 is allowed.
 inline void check_amount(double value, const char* what) {
   if (!(std::isfinite(value) && value >= 0)) {
     fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and not negative", what, value));

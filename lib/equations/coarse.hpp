@@ -11,26 +11,26 @@
 #include <vector>
 
 /// Memory devices: COARSE (HPCA'22), sections III-E, III-F and IV-B, with the corrections that
-/// docs/equations.md lists. Plain doubles: bytes, bytes per second, seconds. What is not valid as
-/// described throws Error{usage}.
+/// docs/equations.md lists. Plain doubles: bytes, bytes per second, seconds. Invalid arguments
+/// throw Error{usage}.
 namespace reckon {
 
 // ---------------------------------------------------------------- routing
 
-/// Equation 28: which of a client's proxies has the least latency and which the greatest bandwidth.
+/// Equation 28: the client's proxy with the least latency and the one with the greatest bandwidth.
 struct ProxyChoice {
   std::size_t latency = 0;   ///< index of LatProxy
-  std::size_t bandwidth = 0; ///< index of BwProxy; the same one where no other is faster
+  std::size_t bandwidth = 0; ///< index of BwProxy; equal to `latency` where no other is faster
   bool operator==(const ProxyChoice&) const = default;
 };
 
-/// Latency is the time of the smallest size that all were tested at or above, bandwidth bytes over
-/// seconds at the largest that all were tested at or below. What is within `tolerance` (0.02 for
-/// 2 %) of the best is as good: LatProxy is the first such in the order given (local ones first,
-/// then), BwProxy is LatProxy if it is as good, else the first such. At least one proxy.
+/// Latency is the time at the smallest common size, at or above which all were tested; bandwidth is
+/// bytes over seconds at the largest common size. Proxies within `tolerance` (0.02 for 2 %) of the
+/// best count as equal: LatProxy is the first of these in the given order (so local ones first),
+/// BwProxy is LatProxy if that is among the equal ones, else the first of them. At least one proxy.
 [[nodiscard]] ProxyChoice choose_proxies(std::span<const Curve> proxies, double tolerance);
 
-/// So many tensors of one size.
+/// A number of tensors of one size.
 struct SizeCount {
   double bytes = 0;
   double count = 1;
@@ -56,8 +56,7 @@ struct Routing {
   std::vector<RoutingInterval> intervals;
   /// More than one crossing: no single threshold is right for all sizes.
   bool several = false;
-  /// LatProxy is the faster one beyond the last crossing though there is one: the proxies may have
-  /// been taken for each other.
+  /// LatProxy is the faster one beyond the last crossing: the proxies may have been exchanged.
   bool reversed = false;
   double threshold_s = 0; ///< all sizes together, by the threshold
   double best_s = 0;      ///< all sizes together, each by its faster proxy; <= threshold_s
@@ -65,17 +64,16 @@ struct Routing {
   double bandwidth_s = 0; ///< all sizes together, by BwProxy
 };
 
-/// With one crossing upwards (LatProxy below, BwProxy above) that is the threshold. With any other
-/// crossings the threshold is, of the upward ones, 0 and none, the one with the least total time
-/// over `sizes`; equal totals go to the smallest crossing, then to 0. `sizes`: the tensors of a
-/// workload; empty: every size that a curve was tested at, once. Crossings above 2^53 bytes are
-/// none.
+/// With one crossing upwards (LatProxy below, BwProxy above) that is the threshold. Otherwise the
+/// threshold is, of the upward crossings, 0 and none, the one with the least total time over
+/// `sizes`; equal totals go to the smallest crossing, then to 0. `sizes`: the tensors of a
+/// workload; empty: every tested size of a curve, once. Crossings above 2^53 bytes do not count.
 [[nodiscard]] Routing solve_routing(const Curve& latency_proxy, const Curve& bandwidth_proxy,
                                     std::span<const SizeCount> sizes = {});
 
 // ---------------------------------------------------------------- partition
 
-/// What `reckon` uses for S' where nothing else is said: the paper gives no tolerance.
+/// The default tolerance for S': the paper gives no value.
 inline constexpr double k_partition_tolerance = 0.02;
 
 /// Equation 30: S', the smallest tested size whose bandwidth is at least (1 - tolerance) times the
@@ -99,7 +97,7 @@ enum class WorkerRing {
   after_backward, ///< as in the paper's formula
 };
 
-/// What section III-F's m depends on.
+/// The inputs of section III-F's m.
 struct DualSync {
   std::uint64_t workers = 1;    ///< p >= 1
   std::uint64_t devices = 1;    ///< q, 1 <= q <= p; the paper's formula knows only p
@@ -111,7 +109,7 @@ struct DualSync {
   double forward_s = 0;  ///< T_FP
   double backward_s = 0; ///< T_BP
   WorkerRing ring = WorkerRing::when_ready;
-  /// The ring passes the same links as push and pull do. The proxies' part then goes first.
+  /// The ring passes the same links as push and pull. The proxies' part then goes first.
   bool shared_link = false;
 };
 
@@ -132,20 +130,20 @@ struct DualSplit {
   bool clipped = false; ///< the time would still fall beyond this end of [0, n]
 };
 
-/// The best m. The time is the greatest of a few linear functions of m: the best is where two of
-/// them meet or an end of [0, n], and it is found among these, not searched for. One worker has
-/// nothing to synchronize, and m = 0.
+/// The best m. The time is the greatest of a few linear functions of m, so the best is a crossing
+/// of two or an end of [0, n]; these are compared, without a search. One worker has nothing to
+/// synchronize, and m = 0.
 [[nodiscard]] DualSplit solve_dual_sync(const DualSync& sync, DualSyncModel model);
 
 struct DualRounding {
-  std::size_t tensors = 0; ///< the first so many, in gradient order, go to the proxies
+  std::size_t tensors = 0; ///< the first tensors, in gradient order, for the proxies
   double proxy_bytes = 0;
   double time_s = 0;
   double cost_s = 0; ///< time_s less that of the best m; >= 0
 };
 
-/// The best m that cuts no tensor; the smallest such of several. `tensor_bytes` are in gradient
-/// order and add up to sync.bytes.
+/// The best m that cuts no tensor; the smallest if several are equal. `tensor_bytes` are in
+/// gradient order and add up to sync.bytes.
 [[nodiscard]] DualRounding round_dual_sync(const DualSync& sync, DualSyncModel model,
                                            std::span<const std::uint64_t> tensor_bytes);
 

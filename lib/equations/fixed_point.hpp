@@ -8,7 +8,7 @@ namespace reckon {
 /// Equation 22: sums in whole numbers of `bits` bits. Value g becomes round(g 2^e), to the nearest,
 /// ties to even.
 
-/// The largest magnitude that each of `workers` addends may have so that no sum leaves `bits` bits:
+/// The largest allowed magnitude of each of `workers` addends so that no sum overflows `bits` bits:
 /// floor((2^(bits-1) - 1) / workers). 1 <= workers; 2 <= bits <= 32. 0 when there are more workers
 /// than the sum has values.
 [[nodiscard]] std::int32_t fixed_point_limit(int bits, std::uint64_t workers);
@@ -17,8 +17,8 @@ namespace reckon {
 /// and at least -126. The limit must be at least 1.
 [[nodiscard]] int fixed_point_exponent(std::int32_t limit, double gradient_bound);
 
-/// Greatest distance of a sum of `workers` such values from the exact sum: workers / (2 2^e), each
-/// worker's rounding being off by half a step at most.
+/// Greatest distance of a sum of `workers` rounded values from the exact sum: workers / (2 2^e),
+/// since each worker's rounding is off by at most half a step.
 [[nodiscard]] double fixed_point_error(int exponent, std::uint64_t workers);
 
 } // namespace reckon

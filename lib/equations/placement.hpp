@@ -23,30 +23,30 @@ struct Balance {
 [[nodiscard]] Balance balance_longest_first(const std::vector<std::uint64_t>& loads,
                                             std::size_t bins);
 
-/// Equation 13b: bins of unlike speed. Longest first, each to the bin that would be done with it
-/// first: the least (load + item) / speed, ties as above. The last bin is done by (sum of the loads
-/// + (bins - 1) times the longest item) / (sum of the speeds). O(items (log items + bins)). Speeds
+/// Equation 13b: bins of unlike speed. Longest first, each to the bin that would finish it first:
+/// the least (load + item) / speed, ties as above. The last bin is done by (sum of the loads +
+/// (bins - 1) times the longest item) / (sum of the speeds). O(items (log items + bins)). Speeds
 /// are in any one unit, each greater than 0 and finite (Error{usage}).
 [[nodiscard]] Balance balance_by_speed(const std::vector<std::uint64_t>& loads,
                                        const std::vector<double>& speeds);
 
-/// What PHub's released partitioner does instead of equation 13 (approximateSetPartition): longest
-/// first to the bin with the least load on record, but what it puts on record is the load of the
-/// item at that place of the unsorted list. `loads` of the result are the true ones.
+/// The algorithm of PHub's released partitioner in place of equation 13 (approximateSetPartition):
+/// longest first to the bin with the least recorded load, but it records the load of the item at
+/// that place of the unsorted list. `loads` of the result are the true ones.
 [[nodiscard]] Balance balance_as_phub_released(const std::vector<std::uint64_t>& loads,
                                                std::size_t bins);
 
-/// What equation 13 guarantees of the fullest of `bins`: the mean, and all but 1/bins of the
-/// longest item (Graham 1966). Of no item: 0.
+/// Equation 13's guarantee for the fullest of `bins`: the mean, and all but 1/bins of the longest
+/// item (Graham 1966). 0 without items.
 [[nodiscard]] double fullest_at_most(std::uint64_t total, std::uint64_t longest, std::size_t bins);
 
-/// The fullest bin over the mean, at least 1. Of nothing, or of bins that are all empty: 1.
+/// The fullest bin over the mean, at least 1. 1 without items, or with empty bins only.
 [[nodiscard]] double max_over_mean(const std::vector<std::uint64_t>& loads);
 
 /// Equation 12: how PHub cuts a key. A key larger than the chunk becomes ceil(size / chunk) pieces.
 struct Chunks {
   std::uint64_t count = 0;      ///< 0 for an empty key
-  std::uint64_t full_bytes = 0; ///< every piece but the last
+  std::uint64_t full_bytes = 0; ///< size of every piece except the last
   std::uint64_t last_bytes = 0; ///< the last piece: 1 to full_bytes
 };
 
@@ -56,8 +56,8 @@ struct Chunks {
 /// GPT-2 XL in chunks of 1 KiB is 6 million; a chunk of a few bytes would only fill the memory.
 inline constexpr std::uint64_t k_most_pieces = 10'000'000;
 
-/// The sizes of all pieces of all keys, in order: equation 12. Nothing where they would be more
-/// than k_most_pieces. `chunk_bytes` must be greater than 0 (Error{usage}).
+/// The sizes of all pieces of all keys, in order: equation 12. Absent for more than k_most_pieces.
+/// `chunk_bytes` must be greater than 0 (Error{usage}).
 [[nodiscard]] std::optional<std::vector<std::uint64_t>>
 cut_into_pieces(std::span<const std::uint64_t> keys, std::uint64_t chunk_bytes);
 

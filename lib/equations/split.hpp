@@ -14,7 +14,7 @@ namespace reckon {
 /// Machines round a switch that never limits them, each behind one full-duplex port. A worker holds
 /// a gradient of `model_bytes` and also runs a summation service; a server has the service only.
 /// Every gradient byte has one service that receives it from all workers and sends the sum back to
-/// all of them. What a worker exchanges with its own service stays inside that machine.
+/// all of them. Traffic between a worker and its own service stays inside that machine.
 struct Star {
   double model_bytes = 0;
   std::vector<double> worker_bytes_per_s; ///< one a worker, the same in each direction
@@ -34,7 +34,7 @@ struct StarTraffic {
   double time_s = 0; ///< until the last port is done
 };
 
-/// What sets the time of the best split.
+/// The limit of the best split.
 enum class StarLimit {
   nothing,         ///< nothing crosses a port: one worker, or no bytes
   slowest_workers, ///< a worker needs this long to send its own gradient, whatever the shares are
@@ -42,17 +42,17 @@ enum class StarLimit {
   servers,         ///< every server's port is busy all the time (a plain parameter server only)
 };
 
-/// Shares, their traffic, and what would have to change for the time to fall.
+/// Shares, their traffic, and the changes that would shorten the time.
 struct StarSplit {
   StarShares shares;
   StarTraffic traffic;
-  double time_s = 0; ///< the equation's; traffic.time_s is the same but for rounding
+  double time_s = 0; ///< the equation's; equal to traffic.time_s except for rounding
   StarLimit limit = StarLimit::nothing;
   /// For slowest_workers: the workers (indexes, rising) that need the whole time. Else empty.
   std::vector<std::size_t> limiting_workers;
-  /// Change of the time when everything that limits (those workers, all ports, or all servers)
-  /// becomes faster by one and the same amount, in seconds per (byte per second): negative, or zero
-  /// where the other ports limit as well.
+  /// Change of the time when all limiting ports (those workers', all, or all servers') become
+  /// faster by the same amount, in seconds per (byte per second): negative, or zero where the other
+  /// ports limit as well.
   double joint_gain = 0;
   /// The same when only one worker (for slowest_workers: one of the limiting ones) or only one
   /// server becomes faster. Zero when several workers are equally slow: one of them alone changes
@@ -70,9 +70,9 @@ struct StarSplit {
 /// Equation 8: the least time over all shares, and shares that reach it. Exact, O(n log n + k).
 /// When the slowest workers alone set the time, the best shares are not unique; these also make the
 /// busiest of the other ports as idle as possible. For two workers every share costs a worker the
-/// same; the servers are then given as much as they can take within the time, as equation 6
-/// has it. One worker keeps everything: no traffic. Throws Error{usage} when there is no worker, a
-/// bandwidth is not positive and finite, or the bytes are negative or not finite.
+/// same; the servers then get as much as they can take within the time, as in equation 6. One
+/// worker keeps everything: no traffic. Throws Error{usage} without a worker, for a bandwidth that
+/// is not positive and finite, or for bytes that are negative or not finite.
 [[nodiscard]] StarSplit solve_star_split(const Star& star);
 
 /// n workers of one bandwidth and k servers of one bandwidth.
@@ -86,9 +86,9 @@ struct EqualSplit {
 };
 
 /// Equations 1, 2 and 6 of BytePS (6 and 7 of docs/equations.md) with servers counted as k * server
-/// / worker bandwidth (its footnote 4). Beyond n servers so counted the workers' own ports are the
-/// limit: a plain parameter server. Takes and rejects what solve_star_split does, and gives the
-/// same.
+/// / worker bandwidth (its footnote 4). Beyond n servers counted like this the workers' own ports
+/// are the limit: a plain parameter server. Same arguments, errors and results as
+/// solve_star_split().
 [[nodiscard]] EqualSplit solve_equal_split(std::uint64_t workers, std::uint64_t servers,
                                            double model_bytes, double worker_bytes_per_s,
                                            double server_bytes_per_s);
@@ -112,7 +112,7 @@ struct EqualSplit {
 /// ports: min B.
 [[nodiscard]] StarSplit solve_colocated_parameter_server(const Star& star);
 
-/// Equation 9: how many equal slots the model is cut into so that every service owns a whole number
+/// Equation 9: the number of equal slots of the model with which every service owns a whole number
 /// of them.
 struct SlotCounts {
   std::uint64_t total = 0;

@@ -10,22 +10,23 @@
 #include <vector>
 
 /// Equation 52: an iteration in which layers compute while the gradients of others are summed (ACE,
-/// sections V and VI). Plain doubles in seconds. What is not valid throws Error{usage}.
+/// sections V and VI). Plain doubles in seconds. Invalid arguments throw Error{usage}.
 namespace reckon {
 
-/// Which of the collectives that wait is served next: the last that was posted, the first, or that
-/// of the layer which the next forward pass needs first.
+/// The next of the waiting collectives: the last posted, the first posted, or that of the layer
+/// which the next forward pass needs first.
 enum class SchedulePolicy { lifo, fifo, priority };
 
 /// One collective: nothing interrupts a chunk, and between chunks another may be preferred.
 struct TimedCollective {
-  double fill_s = 0;  ///< once: latencies until something of it has arrived everywhere
+  double fill_s = 0;  ///< once: latencies until its first data have arrived everywhere
   double chunk_s = 0; ///< of each chunk
   std::uint64_t chunks = 0;
   [[nodiscard]] double alone_s() const { return fill_s + chunk_s * static_cast<double>(chunks); }
 };
 
-/// What all workers need of a layer's output before layer `before`, a later one, and its gradient.
+/// The exchange of a layer's output with all workers before layer `before`, a later one, and of its
+/// gradient.
 struct TimedExchange {
   TimedCollective forward, backward;
   std::size_t before = 0;
@@ -34,20 +35,21 @@ struct TimedExchange {
 struct TimedLayer {
   double forward_s = 0, input_gradient_s = 0, weight_gradient_s = 0;
   std::optional<TimedCollective> all_reduce; ///< of its weights' gradient
-  /// Such a layer's weight gradient waits for the backward exchange, at the end of the iteration.
+  /// The weight gradient of a layer with an exchange waits for the backward exchange, at the end of
+  /// the iteration.
   std::optional<TimedExchange> exchange;
 };
 
 struct TimelineOptions {
   SchedulePolicy policy = SchedulePolicy::lifo;
-  /// Given: nothing overlaps; this is what an iteration sums and exchanges backward, at its end.
+  /// Given: nothing overlaps; this is an iteration's sums and backward exchanges, at its end.
   std::optional<TimedCollective> fused;
   /// Layers with an exchange compute beside the others, and their forward pass is an iteration
-  /// ahead: what ACE does with the embeddings of DLRM (VI-D).
+  /// ahead: ACE's treatment of DLRM's embeddings (VI-D).
   bool exchange_aside = false;
-  /// Whether chunks of the next collective are sent while the last of one are on their way, as an
-  /// engine does that works on many chunks at once. Otherwise a collective holds what moves it from
-  /// its first latency to its last chunk, as one kernel after another does.
+  /// Whether chunks of the next collective are sent while the last of one are on their way, as by
+  /// an engine that works on many chunks at once. Otherwise a collective holds its mover from its
+  /// first latency to its last chunk, as consecutive kernels do.
   bool pipelined = false;
   /// Equation 53: for endpoints that share instead of dividing.
   ContentionFactors contention;
@@ -64,25 +66,25 @@ enum class TimelineWork {
   fused
 };
 
-/// A stretch in which one stream does one thing.
+/// A stretch of one activity of a stream.
 struct TimelineEvent {
   TimelineStream stream = TimelineStream::computation;
   TimelineWork work = TimelineWork::forward;
-  std::size_t layer = 0; ///< of `fused`: 0
+  std::size_t layer = 0; ///< for `fused`: 0
   std::size_t iteration = 0;
   double begin_s = 0, end_s = 0;
 };
 
 struct Timeline {
-  /// Of all iterations that were played, by their ends; what takes no time is not listed.
+  /// Of all played iterations, by their ends; without activities of no duration.
   std::vector<TimelineEvent> events;
-  /// Of what repeats: from the end of one iteration to that of the next; with something aside, of
-  /// 32 iterations. The times below are of one.
+  /// The repeating part: from the end of one iteration to that of the next; with layers aside, 32
+  /// iterations. The times below are those of one.
   double begin_s = 0, end_s = 0;
   double iteration_s = 0;
   double computation_s = 0;   ///< of it, in the stream of computation
   double exposed_s = 0;       ///< the rest, in which that stream waits
-  double communication_s = 0; ///< of it, in which something is sent
+  double communication_s = 0; ///< time of it in which something is sent
 };
 
 /// Layers in forward order; at least one. Their backward pass goes from the last to the first, each
@@ -90,8 +92,8 @@ struct Timeline {
 [[nodiscard]] Timeline play_timeline(std::span<const TimedLayer> layers,
                                      const TimelineOptions& options);
 
-/// What the computations of each of so many `layers` waited for, in one iteration of those that
-/// repeat: seconds, exposed_s in all.
+/// The waiting times of each layer's computations, in one of the repeating iterations: seconds,
+/// exposed_s in total.
 [[nodiscard]] std::vector<double> layer_waits_s(const Timeline& timeline, std::size_t layers);
 
 } // namespace reckon

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-/// What play_timeline() plays: the steps of all its iterations, and what each waits for.
+/// The input of play_timeline(): the steps of all its iterations, and their dependencies.
 namespace reckon {
 
 struct TimelineCollective {
@@ -39,7 +39,7 @@ public:
   std::vector<TimelineStep> computation, aside; ///< each in its order
   /// The last step of each iteration in the stream of computation.
   [[nodiscard]] const std::vector<std::size_t>& ends() const { return m_ends; }
-  /// Iterations at the end that count; those before only fill what waits.
+  /// Iterations at the end that count; the ones before only fill the queue.
   [[nodiscard]] std::size_t counted() const { return m_counted; }
 
 private:

@@ -7,17 +7,17 @@
 #include <span>
 #include <vector>
 
-/// What collectives on a torus ask of the network and of an endpoint's memory: ACE (ISCA'21),
-/// sections III to VI. Plain doubles: bytes and bytes per second. What is not valid as described
-/// throws Error{usage}.
+/// The demands of collectives on a torus on the network and on an endpoint's memory: ACE (ISCA'21),
+/// sections III to VI. Plain doubles: bytes and bytes per second. Invalid arguments throw
+/// Error{usage}.
 namespace reckon {
 
-/// What an endpoint without an engine of its own asks of its memory, which holds everything between
-/// two steps (ACE figure 8.b).
+/// Memory traffic of an endpoint without an engine, which keeps everything between two steps in
+/// memory (ACE figure 8.b).
 struct MemoryTraffic {
-  double read_bytes = 0;     ///< to send, and to add up what is sent on
+  double read_bytes = 0;     ///< to send, and to add to data that are sent on
   double last_sum_bytes = 0; ///< read for the last sums, which are kept and not sent
-  double written_bytes = 0;  ///< what arrives, and the last sums
+  double written_bytes = 0;  ///< arrivals, and the last sums
 
   MemoryTraffic& operator+=(const MemoryTraffic& other);
 };
@@ -26,11 +26,11 @@ struct MemoryTraffic {
 [[nodiscard]] MemoryTraffic reduce_scatter_traffic(std::uint64_t nodes, double bytes);
 /// Equation 41: each has bytes / nodes and ends with all.
 [[nodiscard]] MemoryTraffic all_gather_traffic(std::uint64_t nodes, double bytes);
-/// What a node sends in either: (nodes - 1) / nodes of it.
+/// Bytes that a node sends in either: (nodes - 1) / nodes of it.
 [[nodiscard]] double ring_sent_bytes(std::uint64_t nodes, double bytes);
 
-/// Bytes read from memory for each byte sent, however long the ring is (ACE VI-A): what the exact
-/// counts come near to from both sides.
+/// Bytes read from memory for each byte sent, in rings of any length (ACE VI-A): the limit of the
+/// exact counts from both sides.
 inline constexpr double k_reads_per_byte_sent = 1.5;
 
 enum class TorusDimension { local, vertical, horizontal };
@@ -39,8 +39,8 @@ inline constexpr std::size_t k_torus_dimensions = 3;
 /// L x V x H nodes (ACE V): local rings in a package, vertical and horizontal ones between them.
 struct Torus {
   std::array<std::uint64_t, k_torus_dimensions> nodes{1, 1, 1}; ///< each at least 1
-  /// What a node sends over its links of a dimension, both neighbours together; greater than 0
-  /// where there is more than one node.
+  /// Bytes per second that a node sends over its links of a dimension, both neighbours together;
+  /// greater than 0 with more than one node.
   std::array<double, k_torus_dimensions> bytes_per_s{0, 0, 0};
 
   [[nodiscard]] std::uint64_t size() const { return nodes[0] * nodes[1] * nodes[2]; }
@@ -52,17 +52,17 @@ enum class CollectivePhase { reduce_scatter, all_reduce, all_gather };
 struct TorusPhase {
   CollectivePhase kind = CollectivePhase::all_reduce;
   TorusDimension dimension = TorusDimension::local;
-  double data_bytes = 0;   ///< what of it the node's ring works on: an all-gather ends with it
-  double held_bytes = 0;   ///< what of that the node has at the phase's start
+  double data_bytes = 0;   ///< fraction that the node's ring works on: an all-gather ends with it
+  double held_bytes = 0;   ///< fraction of that which the node has at the phase's start
   double sent_bytes = 0;   ///< by the node
-  double summed_bytes = 0; ///< of those received, what is added to something
+  double summed_bytes = 0; ///< received bytes that are added
   MemoryTraffic memory;    ///< of an endpoint without an engine
 };
 
-/// What a collective takes for each byte that is loaded from memory.
+/// The cost of a collective for each byte loaded from memory.
 struct TorusTraffic {
-  std::vector<TorusPhase> phases; ///< without those of a dimension of one node
-  double loaded_bytes = 1;        ///< that an engine with its own buffer loads once
+  std::vector<TorusPhase> phases; ///< without dimensions of one node
+  double loaded_bytes = 1;        ///< bytes that an engine with its own buffer loads once
   double sent_bytes = 0;          ///< for these; ACE's reuse R
   MemoryTraffic memory;           ///< of an endpoint without an engine
   std::array<double, k_torus_dimensions> dimension_bytes{}; ///< sent, by dimension
@@ -75,17 +75,17 @@ struct TorusTraffic {
 
 /// Equation 44.
 struct TorusLimit {
-  double bytes_per_s = 0; ///< that a node sends, in all, while its busiest dimension is always busy
+  double bytes_per_s = 0; ///< total rate of a node while its busiest dimension is always busy
   TorusDimension busiest = TorusDimension::local;
 };
-/// `traffic` sends something.
+/// `traffic` must send a byte at least.
 [[nodiscard]] TorusLimit torus_limit(const Torus& torus, const TorusTraffic& traffic);
 
-/// All dimensions whose rings take as long as the busiest, but for rounding.
+/// All dimensions whose rings take as long as the busiest, except for rounding.
 [[nodiscard]] std::vector<TorusDimension> busiest_dimensions(const Torus& torus,
                                                              const TorusTraffic& traffic);
 
-/// What `sent_bytes_per_s` of a collective ask of an endpoint's memory, in bytes per second.
+/// The demand of `sent_bytes_per_s` of a collective on an endpoint's memory, in bytes per second.
 struct TorusMemoryRates {
   double offload = 0; ///< read by an engine that loads each byte once, and written back as its sum
   double read = 0, read_with_last_sums = 0, written = 0; ///< without an engine, exactly
@@ -100,9 +100,9 @@ struct TorusMemoryRates {
 [[nodiscard]] std::uint64_t messages_of_chunk(double chunk_bytes, double message_bytes,
                                               std::uint64_t nodes);
 
-/// Equation 46: how an engine's buffer is divided: in proportion to a phase's bandwidth times the
-/// bytes of a chunk it begins with; the last one, for what goes back to memory, is as large as that
-/// before it (ACE IV-I). One number for each phase and one more; they add up to `sram_bytes`.
+/// Equation 46: the division of an engine's buffer: in proportion to a phase's bandwidth times the
+/// bytes of a chunk it begins with; the last one, for the way back to memory, is as large as the
+/// one before it (ACE IV-I). One number for each phase and one more; they add up to `sram_bytes`.
 [[nodiscard]] std::vector<double> sram_partitions(double sram_bytes, const Torus& torus,
                                                   std::span<const TorusPhase> phases);
 

@@ -16,22 +16,22 @@
 
 namespace reckon {
 
-/// Seconds that a lane of `rank` is busy with an op that stays where its memory is.
+/// Seconds that a lane of `rank` is busy with an op on its own memory.
 using LocalSeconds = std::function<double(std::size_t rank, const Op& op)>;
 
-/// What lies between a plan's ranks.
+/// The network between a plan's ranks.
 struct ExportNetwork {
   StationNetwork network;
   std::vector<std::string> stations; ///< names, by station
-  /// Of the first station, of every write beside its bytes; where a format cannot say it, a comment
-  /// does.
+  /// Time of the first station for every write, beside its bytes; where a format cannot express it,
+  /// a comment does.
   double write_overhead_s = 0;
 };
 
-/// What a GOAL text has of times beside the model's passes.
+/// The times of a GOAL text beside the model's passes.
 struct GoalTimes {
   LocalSeconds local;
-  ExportNetwork network; ///< whose LogGOPS parameters stand in a comment
+  ExportNetwork network; ///< a comment has its LogGOPS parameters
 };
 
 /// The schedule as a GOAL text: a rank for each of ours. Each lane has two processors, for its sums
@@ -58,31 +58,31 @@ struct GoalTimes {
 /// Error{input} with more than 1024 ranks: routes are written pair by pair.
 [[nodiscard]] std::string simgrid_xml(const ExportNetwork& network, const std::string& title);
 
-/// The network as ASTRA-sim's analytical backend reads it: a switch with a port for each rank, or
-/// racks of equal size below a second one. Its GB are of 2^30 bytes and its latency is that of one
-/// of a switch's two links. Throws Error{input} where ranks differ in what the format has once for
-/// all of them.
+/// The network for ASTRA-sim's analytical backend: a switch with a port for each rank, or racks of
+/// equal size below a second one. Its GB are of 2^30 bytes and its latency is that of one of a
+/// switch's two links. Throws Error{input} where ranks differ in a property that the format has
+/// once for all of them.
 [[nodiscard]] std::string astra_network_yml(const Plan& plan, const ExportNetwork& network);
 
-/// A line for the CSV file of NCCL's example tuner plugin that makes NCCL do what the plan found
-/// best: ring all-reduce of gradients from one part to all of them. Throws Error{input} when the
-/// plan chose something that NCCL does not have.
+/// A line for the CSV file of NCCL's example tuner plugin that makes NCCL follow the plan: ring
+/// all-reduce of gradients from one part to all of them. Throws Error{input} when the plan chose an
+/// algorithm that NCCL lacks.
 [[nodiscard]] std::string nccl_tuner_csv(const Plan& plan);
 
-/// A timeline and what it is called: "predicted", "measured".
+/// A timeline and its name: "predicted", "measured".
 struct NamedTimeline {
   std::string name;
   RankTimelines ops;
 };
 
-/// Timelines of one schedule as a trace in Chrome's JSON: a process for each, in it rows for each
-/// lane of each rank: what the lane works on, the model's passes, and writes, as many rows as are
-/// under way at once. Times are from the first op of each timeline on.
+/// Timelines of one schedule as a trace in Chrome's JSON: a process for each timeline, with rows
+/// for each lane of each rank: the lane's ops, the model's passes, and writes, as many rows as are
+/// under way at once. Times count from the first op of each timeline.
 [[nodiscard]] std::string chrome_trace(const Schedule& schedule,
                                        std::span<const NamedTimeline> timelines);
 
 /// The timeline called `name` of a trace that chrome_trace() wrote of this schedule. Throws
-/// Error{input} when the file has none, or one of another schedule.
+/// Error{input} when the file lacks it or has one of another schedule.
 [[nodiscard]] NamedTimeline read_trace(const Json& json, const std::string& file,
                                        const Schedule& schedule, const std::string& name);
 

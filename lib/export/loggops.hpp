@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-/// Of the GOAL export only.
+/// Only for the GOAL export.
 namespace reckon {
 
 /// A network whose ranks all send and receive at one rate, with one latency between any two.
@@ -18,8 +18,8 @@ struct LogGops {
   [[nodiscard]] std::string line() const;
 };
 
-/// Of the network as far as the schedule uses it. When LogGOPS cannot express it: none, and
-/// `why_not` says what differs.
+/// The network as far as the schedule uses it. Absent when LogGOPS cannot express it; `why_not`
+/// then says what differs.
 [[nodiscard]] std::optional<LogGops> loggops_of(const ExportNetwork& network,
                                                 const Schedule& schedule, std::string& why_not);
 

@@ -10,7 +10,7 @@
 
 namespace reckon::import_detail {
 
-/// A collective, and what its tests multiply its rate by to get the bus bandwidth.
+/// A collective, and the factor from its tests' rate to the bus bandwidth.
 struct Collective {
   std::string_view name;
   /// 2 (n - 1) / n, (n - 1) / n or 1 of n ranks.
@@ -20,10 +20,9 @@ struct Collective {
 
 [[nodiscard]] std::span<const Collective> collectives();
 
-/// Null when there is none of that name.
+/// Null for an unknown name.
 [[nodiscard]] const Collective* collective_named(std::string_view name);
-/// The one of --collective; null when it is not given. Throws Error{usage} when there is none of
-/// that name.
+/// The one of --collective; null when it is not given. Throws Error{usage} for an unknown name.
 [[nodiscard]] const Collective* asked_collective(const ImportOptions& options);
 /// "all_reduce, all_gather, ..."
 [[nodiscard]] std::string collective_names();

@@ -11,44 +11,44 @@
 
 namespace reckon::import_detail {
 
-/// The ids that --machine names, one or more, in their order.
+/// The ids of --machine, one or more, in their order.
 [[nodiscard]] std::vector<std::string> machine_ids(const ImportOptions& options);
 
 /// Builds the profile of one file.
 class Collector {
 public:
-  /// Has the machines that the options name: one, or a group of several.
+  /// Has the machines of the options: one, or a group of several.
   Collector(const std::string& file, const ImportOptions& options);
 
   /// Id of the machine; with several (see machine()), of the first.
   [[nodiscard]] const std::string& machine() const { return m_machine; }
-  /// Id of the group of machines that --machine names.
+  /// Id of the group of machines of --machine.
   [[nodiscard]] const std::string& group() const { return m_profile.machines.front().id; }
-  /// Says that there are several machines, by their host names, in their order.
+  /// Adds several machines, by their host names, in their order.
   void machines(const std::vector<std::string>& hosts);
-  /// What a machine is called. The first name is kept.
+  /// The name of a machine. The first name is kept.
   void host_name(const std::string& machine, std::string_view name);
-  /// Ids of a machine's parts, which are added when they are first named.
+  /// Ids of a machine's parts, which are added at first use.
   [[nodiscard]] std::string gpu(int index) { return gpu(m_machine, index); }
   [[nodiscard]] std::string gpu(const std::string& machine, int index);
   [[nodiscard]] std::string numa_node(int index);
-  /// What is known of a GPU: empty texts say nothing.
+  /// Facts about a GPU; empty texts are ignored.
   void describe_gpu(const std::string& id, std::string_view name, std::string_view pci_address);
 
-  /// A measured value. Another sample when the key is there already.
+  /// A measured value; another sample when the key is there already.
   void add(const CellKey& key, std::string_view unit, double value, const std::string& remark = "",
            std::string_view bytes_convention = "payload");
-  /// A cell without a value. Nothing when the key is there already.
+  /// A cell without a value; ignored when the key is there already.
   void absent(const CellKey& key, std::string_view unit, CellStatus status,
               const std::string& reason);
   /// A line of the profile's context.
   void note(const std::string& name, std::string_view text);
 
-  /// Something of the file that a profile has no place for, or that is not known here.
+  /// A part of the file that a profile cannot express, or that is unknown here.
   void left_out(std::string_view what);
 
-  /// Warns of what was left out. Throws Error{input} when no cell has a value. `tool`: "nvbandwidth
-  /// v0.5"; `takes`: what reckon takes of it.
+  /// Warns of omitted parts. Throws Error{input} when no cell has a value. `tool`: "nvbandwidth
+  /// v0.5"; `takes`: the parts that reckon reads.
   [[nodiscard]] Profile finish(const std::string& tool, std::string_view text,
                                std::string_view takes = "");
 
@@ -64,9 +64,8 @@ private:
   std::vector<std::string> m_left_out;
 };
 
-/// "0000:17:00.0" of domain, bus and device as tools print them, or of a text that begins with them
-/// as "00000000:17:00" or "PCI:0000:17:00"; empty when they are no such numbers. The function of a
-/// GPU is 0.
+/// "0000:17:00.0" from domain, bus and device as tools print them, or from a text that begins with
+/// them as "00000000:17:00" or "PCI:0000:17:00"; empty for other text. The function of a GPU is 0.
 [[nodiscard]] std::string pci_address(std::string_view text);
 [[nodiscard]] std::string pci_address(std::string_view domain, std::string_view bus,
                                       std::string_view device);

@@ -12,57 +12,56 @@
 namespace reckon {
 
 struct ImportOptions {
-  /// Whose output a file is: "nvbandwidth" (its text, or --json), "p2p" (p2pBandwidthLatencyTest of
-  /// the CUDA samples), "nccl-tests" (or rccl-tests), "mlc" (Intel Memory Latency Checker), "osu"
-  /// (OSU micro-benchmarks), "perftest" (ib_write_bw and the like), "nccom-test" (AWS Neuron) or
-  /// "transferbench" (AMD). Empty: recognised by what is in the file.
+  /// The tool of a file: "nvbandwidth" (its text, or --json), "p2p" (p2pBandwidthLatencyTest of the
+  /// CUDA samples), "nccl-tests" (or rccl-tests), "mlc" (Intel Memory Latency Checker), "osu" (OSU
+  /// micro-benchmarks), "perftest" (ib_write_bw and the like), "nccom-test" (AWS Neuron) or
+  /// "transferbench" (AMD). Empty: recognised by the content.
   std::string format;
-  /// Id of the machine. A job of nccl-tests over several has this and a number appended for each;
-  /// with "m0" they are m0, m1, ... Of what two processes of OSU's benchmarks or perftest did: the
-  /// machine of each, with a comma between ("m0,m1"), the one that starts first.
+  /// Id of the machine. A job of nccl-tests over several machines has this and a number appended
+  /// for each; with "m0" they are m0, m1, ... For two processes of OSU's benchmarks or perftest:
+  /// the machine of each, with a comma between ("m0,m1"), the one that starts first.
   std::string machine = "m0";
-  /// What an output of nccl-tests or nccom-test measured ("all_reduce"), where the file itself does
-  /// not say.
+  /// The collective of an output of nccl-tests or nccom-test ("all_reduce"), if the file does not
+  /// name it.
   std::string collective;
   /// Ranks of nccl-tests or nccom-test, all on one machine, where the file does not say; ranks of a
   /// collective of OSU's.
   std::optional<std::uint64_t> ranks{};
 };
 
-/// What a tool printed, and the name of its file.
+/// The output of a tool, and the name of its file.
 struct ToolOutput {
   std::string file, text;
 };
 
-/// The format whose marks are in the text. Throws Error{input} when there are none, or those of
-/// two.
+/// The format whose marks are in the text. Throws Error{input} without marks, or with those of two
+/// formats.
 [[nodiscard]] std::string recognise_format(std::string_view text, const std::string& file);
 
 /// The program that printed the text ("nccl-tests"); empty where recognise_format() would throw.
 [[nodiscard]] std::string program_of(std::string_view text);
 
-/// By file a profile of what another program measured: cells of status `published`, each with the
-/// value as its one sample (or more, where the file has the same measurement more than once), in
-/// bytes per second with each byte counted once, and in seconds. `from` is where bytes come from,
-/// whatever row and column mean to the tool. The topology has machines with GPUs or NUMA nodes
-/// only, for no tool tells the tree between them. Options say what outputs of some tools do not: of
-/// several files --collective and --ranks are for those that take them. Throws Error{input} as
-/// "FILE:LINE: problem; remedy", or with the JSON pointer, when anything in a file is not as the
-/// tool prints it; Error{usage} for an invalid id, or an option that applies to none of the files.
+/// By file a profile of another program's measurements: cells of status `published`, each with the
+/// value as its one sample (or several, where the file repeats the measurement), in bytes per
+/// second with each byte counted once, and in seconds. `from` is the source of the bytes, whatever
+/// row and column mean to the tool. The topology has machines with GPUs or NUMA nodes only, because
+/// no tool prints the tree between them. Options add what some outputs lack: of several files
+/// --collective and --ranks are for those that take them. Throws Error{input} as "FILE:LINE:
+/// problem; remedy", or with the JSON pointer, for anything that the tool would not print;
+/// Error{usage} for an invalid id, or an option that applies to none of the files.
 [[nodiscard]] std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
                                                 const ImportOptions& options);
-/// The same of one file.
+/// The same for one file.
 [[nodiscard]] Profile import_text(std::string_view text, const std::string& file,
                                   const ImportOptions& options);
 
-/// Warns of cells that were measured several times with values that differ by more than a fifth.
+/// Warns of repeated cells whose values differ by more than a fifth.
 void warn_of_spread(const Profile& imported);
 
-/// Adds what `added` has to `base`: its machines and objects under the ids that `base` has for them
-/// (a GPU is the same when its PCI address is, or else its id), and its cells. What both have
-/// measured becomes more samples when both are imported. Throws Error{input} when one file is
-/// imported twice, when two objects of one id are different things, and when a cell of `base` was
-/// measured otherwise.
+/// Adds `added` to `base`: its machines and objects under the ids that `base` has for them (GPUs
+/// are the same by PCI address, else by id), and its cells. Cells of both become more samples when
+/// both are imported. Throws Error{input} when one file is imported twice, when two objects of one
+/// id are different things, and when a cell of `base` was measured otherwise.
 void merge_import(Profile& base, const Profile& added);
 
 } // namespace reckon

@@ -16,7 +16,7 @@ struct MatrixText {
   struct Entry {
     int row, column;
     std::size_t line;
-    std::optional<double> value; ///< absent where a dash stands
+    std::optional<double> value; ///< absent for a dash
   };
   std::vector<Entry> entries; ///< row by row
   std::size_t columns = 0;    ///< how many
@@ -28,12 +28,12 @@ struct MatrixText {
 
 enum class RowRule {
   all,  ///< as many rows as columns
-  some, ///< rows may be missing where the tool has none for them, but not at the end of the file
+  some, ///< rows without values may be missing, but not at the end of the file
 };
 
-/// The matrix whose heading (a label and the numbers of the columns) is line `head`. `what` it is,
-/// for messages. Throws Error{input} when the heading is none, a row is missing, out of order, too
-/// short or too long, and when a value is not a number or negative.
+/// The matrix whose heading (a label and the numbers of the columns) is line `head`. `what`: its
+/// name for messages. Throws Error{input} when that line is no heading, a row is missing, out of
+/// order, too short or too long, and when a value is not a number or negative.
 [[nodiscard]] MatrixText read_matrix(const TextLines& lines, std::size_t head,
                                      const std::string& what, RowRule rule);
 

@@ -15,25 +15,25 @@ namespace reckon::import_detail {
 /// Messages of one size between two processes.
 struct MessageRow {
   std::uint64_t bytes = 0;
-  /// Seconds of a message one way, or bytes per second of both ways together; 0: none.
+  /// Seconds of a message one way, or bytes per second of both ways together; 0: absent.
   double value = 0;
 };
 
-/// What one table says of all its rows.
+/// The common facts of a table's rows.
 struct MessageTable {
   std::size_t line = 0;   ///< of its heading
   std::string what;       ///< "osu_latency", for messages
   std::string transport;  ///< "mpi", "verbs read"
   bool backwards = false; ///< whether bytes come from the second process
-  bool both = false;      ///< whether the value is true of either way
-  int in_flight = 0;      ///< 0: the tool does not say
+  bool both = false;      ///< whether the value holds for either way
+  int in_flight = 0;      ///< 0: unknown
   std::string remark;     ///< of the cells
   std::vector<MessageRow> rows{};
 };
 
-/// What two processes did, as a profile's cells: of two machines the cases of pairs, and the
-/// latency and the port that a plan asks of each; of one machine what a probe of it has. Which
-/// machines they were is not in the outputs: --machine FIRST,SECOND.
+/// Measurements of two processes as a profile's cells: for two machines the cases of pairs, and
+/// each one's latency and port for plans; for one machine the cases of its probe. The outputs do
+/// not name the machines: --machine FIRST,SECOND.
 class MessageCells {
 public:
   MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
@@ -48,7 +48,7 @@ public:
 private:
   void check(const MessageTable& table) const;
   void add(const MessageTable& table, CellKey key, std::string_view unit, double value);
-  /// What a plan asks of any of the machines.
+  /// The cells that a plan needs of any of the machines.
   void add_of_any(const MessageTable& table, CellKey key, std::string_view unit, double value);
 
   const TextLines& m_lines;

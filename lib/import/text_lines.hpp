@@ -9,16 +9,16 @@
 #include <string_view>
 #include <vector>
 
-/// What the readers of other programs' outputs share. Not for other modules.
+/// The common part of the readers of other programs' outputs. Not for other modules.
 namespace reckon::import_detail {
 
-/// The lines of a file, without the blanks around them and what launchers, logs and pages put
-/// before each: the tag of `mpirun --tag-output` ("[1,0]<stdout>:"), the time of `kubectl logs
+/// The lines of a file, without the blanks around them and the prefixes of launchers, logs and
+/// pages: the tag of `mpirun --tag-output` ("[1,0]<stdout>:"), the time of `kubectl logs
 /// --timestamps` (RFC 3339), a quotation's ">", and where all lines have it the task's number of
 /// `srun -l` ("3: ").
 class TextLines {
 public:
-  /// Throws Error{input} when the text has a zero byte: it is no text.
+  /// Throws Error{input} when the text has a zero byte: it is binary.
   TextLines(std::string_view text, std::string file);
   [[nodiscard]] std::size_t size() const { return m_lines.size(); }
   [[nodiscard]] std::string_view operator[](std::size_t index) const { return m_lines[index]; }
@@ -29,7 +29,7 @@ public:
   /// last line is the end of the file.
   [[noreturn]] void fail(std::size_t index, const std::string& problem) const;
 
-  /// The word as a finite number that is not negative; `what` it is, for the message.
+  /// The word as a finite number that is not negative; `what`: its name for the message.
   [[nodiscard]] double number(std::size_t index, std::string_view word,
                               std::string_view what) const;
   /// The same, above zero.
@@ -44,11 +44,12 @@ private:
   std::string m_file;
 };
 
-/// What the runs in a file say of their devices. Runs of different ones would become one machine.
+/// The facts about devices of the runs in a file. Runs of different devices must not become one
+/// machine.
 class Devices {
 public:
-  /// Line `at` says of the device or devices `which` ("GPU 0", "count") that they are `value` ("8
-  /// GPUs"). Throws Error{input} where an earlier line says something else.
+  /// Line `at` says that the device or devices `which` ("GPU 0", "count") are `value` ("8 GPUs").
+  /// Throws Error{input} where an earlier line says something else.
   void say(const TextLines& lines, std::size_t at, const std::string& which,
            const std::string& value);
 
@@ -60,15 +61,15 @@ private:
   std::map<std::string, Said> m_said;
 };
 
-/// What blanks separate.
+/// The words between blanks.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);
 /// Digits only, and small enough for an index of a device, node or rank.
 [[nodiscard]] std::optional<int> index_of(std::string_view word);
-/// A word of a file for a message, which may be cut short.
+/// A word of a file for a message, shortened if long.
 [[nodiscard]] std::string quoted(std::string_view word);
-/// Whether a number has at least so many digits behind its point: one that was cut off has fewer.
+/// Whether a number has at least this many digits behind its point: a truncated one has fewer.
 [[nodiscard]] bool has_decimals(std::string_view word, std::size_t least);
-/// Whether it is of lower-case letters, digits and _.
+/// Whether it consists of lower-case letters, digits and _.
 [[nodiscard]] bool is_plain_word(std::string_view word);
 [[nodiscard]] bool contains(std::string_view text, std::string_view part);
 /// Without blanks at either end.

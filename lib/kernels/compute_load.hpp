@@ -13,7 +13,7 @@
 
 namespace reckon {
 
-/// Of `whole`, the part of one of `parts`: first and one beyond the last, in units.
+/// The share of one of `parts` in `whole`: first unit and one beyond the last.
 [[nodiscard]] constexpr std::pair<std::size_t, std::size_t>
 part_of(std::size_t whole, std::size_t part, std::size_t parts) {
   return {whole * part / parts, whole * (part + 1) / parts};
@@ -31,11 +31,12 @@ public:
   ComputeLoad(const ComputeLoad&) = delete;
   ComputeLoad& operator=(const ComputeLoad&) = delete;
   virtual ~ComputeLoad() = default;
-  [[nodiscard]] virtual std::uint64_t steps() const = 0; ///< of each thread, for all of it once
+  [[nodiscard]] virtual std::uint64_t
+  steps() const = 0; ///< of each thread, for one whole computation
   /// Step `index` of thread `rank`; indices go on counting when the computation is done again.
   virtual void step(std::size_t rank, std::uint64_t index) noexcept = 0;
-  /// What is wrong in the result; empty: nothing, or no thread has been through once. Not while
-  /// any thread is in step().
+  /// The fault in the result; empty: no fault, or no thread has finished once. Not while any thread
+  /// is in step().
   [[nodiscard]] virtual std::string mistake() const = 0;
 };
 
@@ -57,9 +58,9 @@ private:
   std::vector<ThreadCount> m_done;
 };
 
-/// The sides of the matrices that are multiplied: "gemm_256", "gemm_1000".
+/// The supported sides of the matrices: "gemm_256", "gemm_1000".
 inline constexpr std::array<std::size_t, 2> k_gemm_sides{256, 1000};
-/// Of "gemm_N" with one of these, N.
+/// N of a known "gemm_N".
 [[nodiscard]] std::optional<std::size_t> gemm_side(std::string_view operation);
 
 } // namespace reckon

@@ -8,8 +8,8 @@
 
 namespace reckon {
 
-// What measurements need beside copies and sums. Each launches one kernel on the current device, as
-// in kernels/cuda_reduce.hpp.
+// Kernels for measurements, beside copies and sums. Each launches one kernel on the current device,
+// as in kernels/cuda_reduce.hpp.
 
 /// The 8 bytes at place `word` of a pattern; other salts give other patterns. The same on the host.
 [[nodiscard]] constexpr std::uint64_t gpu_pattern_word(std::uint64_t word, std::uint64_t salt) {
@@ -19,14 +19,14 @@ namespace reckon {
   return x ^ (x >> 32U);
 }
 
-/// Writes the pattern. `bytes` is a multiple of 8, as of everything here.
+/// Writes the pattern. `bytes` is a multiple of 8, as everywhere here.
 [[nodiscard]] CudaStatus cuda_fill_pattern(void* destination, std::uint64_t bytes,
                                            std::uint64_t salt, CudaStream stream) noexcept;
 
-/// What is not as the pattern says.
+/// The result of a comparison with the pattern.
 struct PatternFault {
   std::uint64_t wrong_words = 0;
-  std::uint64_t first_word = UINT64_MAX; ///< the lowest of them
+  std::uint64_t first_word = UINT64_MAX; ///< the lowest wrong word
 };
 /// Compares with the pattern; `fault` lies in memory that the device can write, and holds its
 /// initial values before.
@@ -44,8 +44,8 @@ struct GateWords {
 [[nodiscard]] CudaStatus cuda_hold(GateWords* gate, std::uint32_t ticket, std::uint64_t limit_ns,
                                    CudaStream stream) noexcept;
 
-/// Follows `steps` links of a chain: memory[i] is the place of the next. One thread, so that each
-/// load waits for the one before. `last` is where it got to.
+/// Follows `steps` links of a chain: memory[i] is the index of the next. One thread, so each load
+/// waits for the one before. `last` is the final index.
 [[nodiscard]] CudaStatus cuda_chase(const std::uint32_t* memory, std::uint64_t steps,
                                     std::uint32_t* last, CudaStream stream) noexcept;
 

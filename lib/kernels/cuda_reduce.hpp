@@ -11,8 +11,8 @@ struct CUstream_st;
 
 namespace reckon {
 
-/// CUDA's own number of an error; 0 is success. Of the launch only: what goes wrong while a kernel
-/// runs comes up at the next synchronisation.
+/// CUDA's own number of an error; 0 is success. Only for the launch: an error while a kernel runs
+/// appears at the next synchronisation.
 using CudaStatus = int;
 using CudaStream = CUstream_st*;
 
@@ -25,8 +25,8 @@ struct VectorSplit {
   std::size_t vectors = 0; ///< of 16 bytes
   std::size_t tail = 0;    ///< elements after
 };
-/// Vectors only where all of the pointers reach an address divisible by 16 at the same element;
-/// otherwise everything is head.
+/// Vectors only where all pointers reach an address divisible by 16 at the same element; otherwise
+/// everything is head.
 [[nodiscard]] VectorSplit split_for_vectors(const void* destination,
                                             std::span<const void* const> sources,
                                             std::size_t elements, std::size_t element_bytes);

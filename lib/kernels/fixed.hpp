@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-// fp32 as whole numbers, for summation where only those can be added (switches). Memory may be of
-// any type; fp32 and int32 take the same place, and a conversion may be in place.
+// fp32 as whole numbers, for sums by devices that only add whole numbers (switches). Memory may be
+// of any type; fp32 and int32 take the same place, and a conversion may be in place.
 
 /// to[i] = from[i] 2^exponent, rounded to the nearest whole number, ties to even, and held within
 /// +-limit. A NaN becomes -limit, so that it does not pass for a number. |exponent| <= 126, limit

@@ -20,11 +20,11 @@ namespace reckon {
   return sizeof(float) * (3 + 2 * state_arrays(o));
 }
 
-/// The numbers of a step, PyTorch's but for the learning rate. An optimizer looks at its own.
+/// The numbers of a step, PyTorch's except the learning rate. An optimizer reads its own.
 struct StepNumbers {
   float learning_rate = k_learning_rate; ///< lr
   float momentum = 0.9F;
-  float decay = 0.99F; ///< of RMSProp; PyTorch's alpha
+  float decay = 0.99F; ///< for RMSProp; PyTorch's alpha
   float beta1 = 0.9F, beta2 = 0.999F;
   float epsilon = 1e-8F;
 };
@@ -43,7 +43,7 @@ void optimizer_step(Optimizer optimizer, std::span<float> parameters, std::span<
                     std::span<float> state2, std::span<const float> gradients, std::uint64_t step,
                     const StepNumbers& numbers = {}) noexcept;
 
-/// values = minuend - values: turns a copy of the old parameters into what a step has changed.
+/// values = minuend - values: turns a copy of the old parameters into the change of a step.
 void subtract_from(std::span<const float> minuend, std::span<float> values) noexcept;
 
 } // namespace reckon

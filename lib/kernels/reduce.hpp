@@ -22,8 +22,8 @@ void sum_into(DType type, void* destination, std::span<const void* const> source
 
 /// operands[k][i] = operands[0][i] + operands[1][i] + ... for every k and for i < elements, added
 /// in this order as in sum_into(): each operand becomes the sum of all. Reads and writes each
-/// operand once, which is all that a sum that many ranks want in their own memory can do. No two
-/// operands may overlap. One thread.
+/// operand once, the least for a sum that all ranks need in their own memory. No two operands may
+/// overlap. One thread.
 void sum_in_place(DType type, std::span<void* const> operands, std::size_t elements) noexcept;
 
 /// The instruction set that the kernels use on this machine, as Highway names it: "AVX3", "AVX2",

@@ -11,13 +11,13 @@
 
 namespace reckon {
 
-/// What a message on a connection is; the values are what travels.
+/// The kind of a message on a connection; the values are transmitted.
 enum class MessageKind : char {
   data = 'd',    ///< for the ranks' gathers and broadcasts
   give_up = 'x', ///< the sender ends, with the reason
   beat = 'h',    ///< the sender lives
-  waiting = 'w', ///< the sender lives, and waits for a message of somebody itself
-  goodbye = 'b', ///< the sender has all it needs and closes
+  waiting = 'w', ///< the sender lives, and waits for another rank's message itself
+  goodbye = 'b', ///< the sender has everything it needs and closes
 };
 
 struct Message {
@@ -25,11 +25,11 @@ struct Message {
   std::string text;
 };
 
-/// Whole messages over a TCP connection. Nothing blocks and nothing throws; a connection that broke
-/// says so in fault(). Thread-compatible.
+/// Whole messages over a TCP connection. Nothing blocks and nothing throws; fault() describes a
+/// broken connection. Thread-compatible.
 class Connection {
 public:
-  /// Before the other side is known to belong to the job its messages may be short only.
+  /// Before the other side is known to belong to the job its messages may only be short.
   static constexpr std::uint32_t k_longest_hello = 4096;
   static constexpr std::uint32_t k_longest_message = 1U << 30U;
 
@@ -40,15 +40,15 @@ public:
   [[nodiscard]] bool open() const noexcept { return static_cast<bool>(m_socket); }
   [[nodiscard]] int fd() const noexcept { return m_socket.get(); }
   void close();
-  /// Nothing will follow: the other side reads what was sent, then an end.
+  /// Nothing will follow: the other side reads the sent messages, then an end.
   void end_sending() noexcept;
 
-  /// Queues a message and sends what the system takes now.
+  /// Queues a message and sends as much as the system takes now.
   void send(MessageKind kind, const std::string& text);
   void flush();
   [[nodiscard]] bool sending() const noexcept { return !m_unsent.empty(); }
 
-  /// Reads what is there.
+  /// Reads the available bytes.
   void receive();
   [[nodiscard]] std::optional<Message> next();
   void trust() noexcept { m_longest = k_longest_message; }

@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-/// A peer died, hung or broke the protocol. Such an error is a consequence: if another rank reports
-/// its own trouble, that is the cause.
+/// A peer died, hung or broke the protocol. This error is a consequence: if another rank reports an
+/// error of its own, that is the cause.
 class PeerError : public Error {
 public:
   explicit PeerError(const std::string& message) : Error(ErrorKind::operation, message) {}

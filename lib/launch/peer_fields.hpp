@@ -11,21 +11,21 @@
 
 namespace reckon {
 
-/// A member of a message between ranks: its name in the text, and where its value is.
+/// A member of a message between ranks: its name in the text, and a reference to its value.
 struct PeerField {
   const char* name;
   std::variant<bool*, std::int64_t*, std::uint64_t*, double*, std::string*,
                std::vector<std::uint64_t>*, std::vector<std::string>*>
       value;
 };
-/// What a message's member function fields() returns: the one description of the message that both
-/// writing and reading use.
+/// The result of a message's member function fields(): the one description of the message for
+/// writing and reading.
 using PeerFields = std::vector<PeerField>;
 
 /// The values as text. Numbers must be finite; bytes of a string that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string fields_to_text(const PeerFields& fields);
-/// Reads them from what `sender` wrote. Throws PeerError that names the sender and the first field
-/// that is missing, is not of its type, or is not known here.
+/// Reads them from `sender`'s text. Throws PeerError that names the sender and the first field that
+/// is missing, has another type, or is unknown here.
 void fields_from_text(const PeerFields& fields, const std::string& text, const std::string& sender);
 
 /// Every rank's message, in rank order. Throws PeerError, which names the rank whose message cannot

@@ -5,8 +5,8 @@
 
 namespace reckon {
 
-/// Connects to the PMIx server that PMIX_NAMESPACE and its relatives name, and asks it for rank,
-/// size, and both on this machine. The board in the result is the server's key-value service; the
+/// Connects to the PMIx server of PMIX_NAMESPACE and related variables, and asks it for rank, size,
+/// and both on this machine. The board in the result is the server's key-value service; the
 /// connection ends with it.
 [[nodiscard]] JobEnvironment job_from_pmix();
 

@@ -12,12 +12,12 @@
 
 namespace reckon {
 
-/// How rank 0 lets the others in: it listens, hears who comes and turns away who does not know the
-/// token. A stranger costs it one connection for some seconds at most, whatever he does: says
+/// Rank 0's way to let the others in: it listens, identifies newcomers and turns away those without
+/// the token. A stranger costs one connection for some seconds at most, whatever it does: says
 /// nothing, nonsense, half a word, or comes a thousand times. Nothing here waits.
 class Reception {
 public:
-  /// `ranks` is how many may come at once without one being mistaken for a stranger.
+  /// `ranks` is the number that may come at once without being mistaken for strangers.
   Reception(Fd listener, std::string token, std::size_t ranks);
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
@@ -27,12 +27,13 @@ public:
   /// Appends what is to be polled.
   void add_to(std::vector<pollfd>& fds) const;
 
-  /// Somebody who knows the token, and what he said of himself (an object).
+  /// A newcomer with the token, and its description of itself (an object).
   struct Guest {
     Connection connection;
     Json hello;
   };
-  /// After a poll: hears everybody, lets newcomers in. Returns who has introduced himself.
+  /// After a poll: reads all connections, lets newcomers in. Returns those that have introduced
+  /// themselves.
   [[nodiscard]] std::vector<Guest> admit();
 
 private:

@@ -21,29 +21,29 @@
 
 namespace reckon {
 
-/// Nothing was heard of a rank for that long: it has stopped, or its machine or link is down.
+/// A rank was silent for this long: it has stopped, or its machine or link is down.
 inline constexpr Seconds k_default_peer_limit{10};
-/// Shorter limits would take a busy machine for a dead one.
+/// Shorter limits would mistake a busy machine for a dead one.
 inline constexpr Seconds k_least_peer_limit{2};
-/// In which the news of a rank that ended reaches everybody, also on a busy machine.
+/// Time in which the news of a rank that ended reaches all ranks, also on a busy machine.
 inline constexpr Seconds k_news_limit{3};
 
-/// Of a process that still exists five seconds after the news that a rank has ended: it may hang in
-/// something that nobody can end, a device for example.
+/// For a process that still exists five seconds after the news that a rank has ended: it may hang
+/// in an operation that cannot be ended, of a device for example.
 enum class AfterNews : std::uint8_t {
   end_process, ///< exit status 4, the news on standard error
-  stay,        ///< it is not ours to end
+  stay,        ///< its owner decides
 };
 
-/// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
-/// passes here; it carries addresses before the first iteration, barriers around iterations, and
-/// the news that somebody died.
+/// The control plane of a job: every rank keeps one TCP connection to rank 0. No gradients pass
+/// here; it carries addresses before the first iteration, barriers around iterations, and the news
+/// that a rank died.
 ///
-/// Everything throws PeerError, which names a rank and its host, when a rank has closed its
-/// connection (it ended), was not heard of for the peer limit (it was stopped, its machine or link
-/// is down), gave up, or does not come to a step within the step's limit. A thread says twice a
-/// second that this rank lives, and listens while nobody calls: computing for long is no death, and
-/// the bad news is passed on at once.
+/// All functions throw PeerError, which names a rank and its host, when a rank has closed its
+/// connection (it ended), was silent for the peer limit (it was stopped, its machine or link is
+/// down), gave up, or does not come to a step within the step's limit. A thread says twice a second
+/// that this rank lives, and listens while nobody calls: a long computation is no death, and bad
+/// news is passed on at once.
 ///
 /// Used by one thread (and its own). Children of fork() have none of its connections.
 class Rendezvous {
@@ -69,13 +69,13 @@ public:
   std::vector<std::string> all_gather(const std::string& mine, Seconds limit);
   /// Rank 0's text, at every rank.
   std::string broadcast(const std::string& from_root, Seconds limit);
-  /// Looks for news without waiting longer than `limit`: throws when somebody died, gave up or was
+  /// Checks for news without waiting longer than `limit`: throws when a rank died, gave up or was
   /// interrupted.
   void watch(Seconds limit);
-  /// What went wrong here may be the consequence of a peer's death, news of which is on its way:
-  /// waits for it and throws it if it comes.
+  /// A failure here may be the consequence of a peer's death whose news is on its way: waits for
+  /// the news and throws it if it comes.
   void blame_a_peer(Seconds patience);
-  /// Does `step`, whose Error may be such a consequence: then it is thrown only when no news came.
+  /// Does `step`, whose Error may be that consequence: then it is thrown only when no news came.
   template <typename Step>
   decltype(auto) or_blame_a_peer(Seconds patience, Step&& step) {
     try {
@@ -87,7 +87,7 @@ public:
       throw;
     }
   }
-  /// What a transport may need to notice a dead peer whose packets just vanish, and the news.
+  /// The time that a transport may need to notice a dead peer whose packets vanish, and the news.
   [[nodiscard]] Seconds patience() const { return peer_limit() + Seconds(1); }
   [[nodiscard]] Seconds peer_limit() const {
     return Seconds(static_cast<double>(m_peer_limit_ns) * 1e-9);
@@ -95,7 +95,7 @@ public:
   /// Tells everybody why this rank gives up. Never throws.
   void give_up(const std::string& why) noexcept;
 
-  /// What to add to this machine's monotonic_ns() to get rank 0's, and how far off that may be.
+  /// The offset from this machine's monotonic_ns() to rank 0's, and its possible error.
   struct ClockOffset {
     std::int64_t offset_ns = 0, uncertainty_ns = 0;
   };
@@ -107,7 +107,7 @@ private:
     Connection connection;
     std::deque<std::string> messages; ///< not asked for yet
     bool left = false;                ///< it said goodbye
-    std::int64_t waited_ns = 0;       ///< when it last said that it waits for somebody itself
+    std::int64_t waited_ns = 0;       ///< when it last said that it waits for another rank itself
   };
 
   void accept_all(Fd listener, const std::string& digest, std::int64_t deadline_ns, Seconds limit);
@@ -118,13 +118,13 @@ private:
   void keep_watch(const std::stop_token& stop);
 
   // All of these with m_mutex held.
-  /// One round: sends what is queued and the sign of life when it is time, waits for something
-  /// until `deadline_ns` (100 ms at most), reads. `more` is polled as well. Throws nothing of what
-  /// it hears, nor of an interrupt, for m_watch calls it, too: raise_trouble() does.
+  /// One round: sends the queued messages and, when it is time, the sign of life, waits for
+  /// something until `deadline_ns` (100 ms at most), reads. `more` is polled as well. Throws
+  /// neither bad news nor an interrupt, because m_watch calls it, too: raise_trouble() does.
   void pump(std::int64_t deadline_ns, std::vector<pollfd> more = {});
   void hear(Peer& peer);
   void check_silence();
-  /// The first trouble is what every call throws from now on; all others are told.
+  /// From now on every call throws the first trouble; all other ranks are told.
   void declare(const std::string& trouble, bool tell = true);
   /// Throws the trouble, or that this was cancelled or the process interrupted.
   void raise_trouble() const;
@@ -141,12 +141,12 @@ private:
   std::stop_token m_cancel;
   int m_exceptions; ///< under way when this was made
   ClockOffset m_offset;
-  std::mutex m_mutex;        ///< guards what follows
+  std::mutex m_mutex;        ///< guards the members below
   std::vector<Peer> m_peers; ///< rank 0: ranks 1, 2, ...; others: rank 0 alone
   std::optional<std::string> m_trouble;
   std::int64_t m_trouble_ns = 0, m_last_pump_ns = 0, m_next_beat_ns = 0;
-  bool m_waiting = false; ///< rank 0 waits for somebody, as the others then do for it
-  std::jthread m_watch;   ///< last: joined before anything it uses goes
+  bool m_waiting = false; ///< rank 0 waits for a rank, as the others then do for it
+  std::jthread m_watch;   ///< last: joined before everything it uses goes
 };
 
 } // namespace reckon

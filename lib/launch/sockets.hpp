@@ -12,14 +12,14 @@
 
 namespace reckon {
 
-/// A socket that listens, and its port.
+/// A listening socket and its port.
 struct Listener {
   Fd socket;
   int port = 0;
 };
 
-/// Listens on a numeric address, all of this machine's when it is empty; port 0 lets the kernel
-/// choose. `error` is errno when there is no socket in the result.
+/// Listens on a numeric address, all of this machine's if empty; with port 0 the kernel chooses.
+/// `error` is errno when the result has no socket.
 [[nodiscard]] Listener try_listen(const std::string& address, int port, int& error);
 
 /// On 127.0.0.1, for ranks that are all on this machine; the kernel chooses the port.
@@ -27,21 +27,21 @@ struct Listener {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-/// The addresses of a host name, to connect to at `port`; null when it is not known, and then
-/// gai_strerror(error) says why. "localhost" is always the loopback interface (RFC 6761): neither
+/// The addresses of a host name, to connect to at `port`; null for an unknown name, with the reason
+/// in gai_strerror(error). "localhost" is always the loopback interface (RFC 6761): neither
 /// /etc/hosts nor a server is asked.
 [[nodiscard]] AddressList resolve(const std::string& name, int port, int& error);
 
-/// The numeric addresses of a host name or of a numeric address; none when it is not known.
+/// The numeric addresses of a host name or of a numeric address; empty for an unknown name.
 [[nodiscard]] std::vector<std::string> addresses_of_name(const std::string& name);
 
 /// The numeric address that a packet to the wide world would come from; nothing is sent.
 [[nodiscard]] std::optional<std::string> address_of_default_route();
 
-/// Of interfaces that are up, IPv4 first; no loopback and no link-local ones.
+/// Addresses of interfaces that are up, IPv4 first; without loopback and link-local ones.
 [[nodiscard]] std::vector<std::string> addresses_of_interfaces();
 
-/// Numeric, without the port; empty when it is no internet address.
+/// Numeric, without the port; empty for a socket without an internet address.
 [[nodiscard]] std::string address_text(const sockaddr& address);
 [[nodiscard]] bool is_loopback(const std::string& numeric_address);
 [[nodiscard]] std::string host_name();

@@ -6,8 +6,9 @@
 namespace reckon {
 
 /// Move-only owner of a descriptor that children of fork() do not share: there its number is that
-/// of /dev/null. Close-on-exec alone leaves it open in a child that goes on without exec, and then
-/// the other end of a connection does not learn that this process has ended while the child lives.
+/// of /dev/null. Close-on-exec alone leaves it open in a child that continues without exec, and
+/// then the other end of a connection does not learn that this process has ended while the child
+/// lives.
 class UnsharedFd {
 public:
   UnsharedFd() = default;

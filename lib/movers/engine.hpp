@@ -11,7 +11,7 @@
 
 namespace reckon {
 
-/// A step of a rank's program that stays where the rank's memory is.
+/// A step of a rank's program within the rank's memory.
 struct LocalOp {
   enum class Kind : std::uint8_t {
     copy,         ///< to = sources[0]
@@ -32,10 +32,10 @@ struct LocalOp {
   std::byte* to = nullptr;
   /// An update's states and the operands of a sum in place are written, too.
   std::span<const void* const> sources;
-  std::uint64_t bytes = 0; ///< of `to`, or of each source of a sum in place
+  std::uint64_t bytes = 0; ///< bytes of `to`, or of each source of a sum in place
 };
 
-/// Does local ops, one thread's. What it is given lies in buffers of the mover that it belongs to.
+/// Does local ops, for one thread. All memory lies in buffers of the mover that it belongs to.
 class Engine {
 public:
   enum class Started : std::uint8_t {
@@ -48,11 +48,11 @@ public:
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
-  /// `id` comes back with the completion. `op.sources` is looked at during the call only.
+  /// `id` comes back with the completion. `op.sources` is read during the call only.
   [[nodiscard]] virtual Started start(const LocalOp& op, std::uint64_t id) noexcept = 0;
 };
 
-/// The calling processor, by the kernels of lib/kernels. Keeps nothing: one for all.
+/// The calling processor, by the kernels of lib/kernels. Without state: one for all.
 [[nodiscard]] Engine& cpu_engine() noexcept;
 
 } // namespace reckon

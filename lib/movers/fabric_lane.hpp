@@ -85,14 +85,13 @@ struct RemoteLane {
   std::vector<RemoteBuffer> buffers; // the last one is the signal page
 };
 
-/// What lanes say to each other beside writes: a hello over each new connection, and, where
-/// addresses are not exchanged once and for all (fabric_naive.cpp), a question and an answer before
-/// each write.
+/// Messages between lanes beside writes: a hello over each new connection, and, where addresses are
+/// not exchanged once and for all (fabric_naive.cpp), a question and an answer before each write.
 struct Message {
   enum class Kind : std::uint32_t { hello, ask, answer };
   std::uint32_t magic = 0x52434b4e;
   Kind kind = Kind::hello;
-  std::uint32_t rank = 0; ///< who says it
+  std::uint32_t rank = 0; ///< the sender
   std::uint32_t tag = 0;  ///< ask: of the write to come
   std::uint64_t id = 0;   ///< ask: the asker's number of the write; answer: the same
   std::uint64_t bytes = 0;
@@ -109,7 +108,7 @@ struct Slot {
 
 inline constexpr std::size_t k_page = 4096;
 
-/// One lane over libfabric that keeps all habits.
+/// One lane over libfabric with all habits.
 class FabricLane : public MoverLane {
 public:
   /// `registered` false: peers get no keys, and the buffers cannot be written from either.
@@ -158,10 +157,10 @@ public:
   FabricLane(const FabricLane&) = delete;
   FabricLane& operator=(const FabricLane&) = delete;
 
-  /// ofi_rxm reads what verbs has received when a connection is already closed, and crashes on it
+  /// ofi_rxm reads data that verbs has received after a connection is closed, and crashes on it
   /// (libfabric 1.17, still in 2.4: its issue 11828). Peers that are done write no more, but
   /// ofi_rxm itself tells them how much they may send; so read all of that first, which takes one
-  /// call for each message and one for each of them that brings us nothing.
+  /// call for each message and one for each credit message.
   ~FabricLane() override {
     std::array<Completion, 16> out;
     constexpr int k_most = 10'000; // a peer may never stop
@@ -186,7 +185,7 @@ public:
     return {{"name", to_hex(name())}, {"buffers", regions}};
   }
 
-  /// By rank; without a name: one that is not reached.
+  /// By rank; without a name: a rank out of reach.
   virtual void insert(std::size_t self, std::vector<RemoteLane> peers) {
     m_self = self;
     m_peers = std::move(peers);
@@ -218,8 +217,8 @@ public:
   }
 
   /// One non-blocking step of making the connections; true when something moved. The higher rank
-  /// speaks first and the lower one answers over the connection that this made: both calling at
-  /// once would make the provider drop one.
+  /// speaks first and the lower one answers over the connection that this made: the provider would
+  /// drop one of two simultaneous calls.
   virtual bool greet() {
     bool moved = false;
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
@@ -254,13 +253,13 @@ public:
            std::find(m_greeted.begin(), m_greeted.end(), 0) == m_greeted.end();
   }
 
-  /// The lowest rank that we have not heard of; -1: none.
+  /// The lowest rank that has not been heard of; -1: all have.
   int missing() const {
     const auto it = std::find(m_answered.begin(), m_answered.end(), 0);
     return it == m_answered.end() ? -1 : static_cast<int>(it - m_answered.begin());
   }
 
-  /// The shm provider gives its segment a name in /dev/shm and takes it away in fi_close, which a
+  /// The shm provider gives its segment a name in /dev/shm and removes it in fi_close, which a
   /// killed process never reaches. Once every peer has mapped the segment nobody needs the name.
   /// Its signal handlers unlink it as well.
   void forget_name() {
@@ -334,8 +333,8 @@ public:
       return std::nullopt;
     }
     if (m_wait_fd < 0) {
-      // All that is left is to look, sleep, look. Always for a short time: such a provider's
-      // receiver carries the data itself, so that a peer's writes wait until it looks.
+      // The only way is to look, sleep, look, always for a short time: the provider's receiver
+      // carries the data itself, so a peer's writes wait until it looks.
       return LaneSleep{-1, std::min(limit, k_blind_nap)};
     }
     fid* fids[] = {&m_cq->fid};
@@ -366,7 +365,7 @@ protected:
            fits(destination.offset, bytes, theirs[destination.buffer].bytes);
   }
 
-  /// What peers call the start of a region of ours.
+  /// The start of a region of ours as peers address it.
   [[nodiscard]] std::uint64_t base_of(const std::byte* start) const noexcept {
     const bool by_address = (m_info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     return by_address ? reinterpret_cast<std::uintptr_t>(start) : 0;
@@ -374,7 +373,7 @@ protected:
 
   /// A message other than a hello.
   virtual void hear(const Message& message) noexcept { static_cast<void>(message); }
-  /// A completion of neither a write nor a hello.
+  /// A completion that is neither a write nor a hello.
   virtual void take_other(const fi_cq_data_entry& entry) noexcept { static_cast<void>(entry); }
 
   /// The endpoint's address as peers put it into their address vectors.
@@ -393,7 +392,7 @@ protected:
 
   std::string attempt(const char* call) const { return fmt::format("{}({})", call, m_provider); }
 
-  /// With a file descriptor to sleep on where the provider can.
+  /// With a file descriptor to sleep on if the provider can.
   void open_queue() {
     fi_cq_attr attributes{};
     attributes.size = k_cq_entries;
@@ -443,7 +442,7 @@ protected:
     return true;
   }
 
-  /// Takes a slot of ours back; empty when the context is none of our writes.
+  /// Takes a slot of ours back; empty when the context is not one of our writes.
   std::optional<std::uint64_t> release(const void* context) noexcept {
     const auto* slot = static_cast<const Slot*>(context);
     if (context == nullptr || std::less<>()(slot, m_slots.data()) ||
@@ -496,8 +495,8 @@ protected:
     take_content(hellos()[slot - m_hello_slots.data()]);
   }
 
-  /// Receives are matched in the order posted, so the one that got a message tells nothing about
-  /// who sent it, nor about its kind.
+  /// Receives are matched in the order posted, so the receive that got a message tells neither its
+  /// sender nor its kind.
   void take_content(const Message& message) noexcept {
     if (message.magic != Message{}.magic || message.rank >= m_answered.size()) {
       return;
@@ -530,7 +529,7 @@ protected:
     return 1;
   }
 
-  // In the order of creation: what was made from another closes before it.
+  // In the order of creation: dependents close before what they were made from.
   FiInfo m_info;
   std::string m_provider;
   const std::vector<std::span<std::byte>>& m_buffers;
@@ -563,7 +562,7 @@ protected:
   std::string m_error = "no error";
 };
 
-/// A lane without those of `habits` that are false (fabric_naive.cpp).
+/// A lane without the habits that are false in `habits` (fabric_naive.cpp).
 [[nodiscard]] std::unique_ptr<FabricLane>
 make_naive_fabric_lane(const fi_info& info, const std::vector<std::span<std::byte>>& buffers,
                        const Habits& habits);

@@ -12,7 +12,7 @@
 
 namespace reckon {
 
-/// What a FakeNetwork does to a write.
+/// A FakeNetwork's treatment of a write.
 enum class FakeFault : std::uint8_t {
   none,
   lost,      ///< the sender is told `sent`; nothing ever arrives
@@ -21,7 +21,7 @@ enum class FakeFault : std::uint8_t {
   failed,    ///< the sender is told `failed`; nothing arrives
 };
 
-/// A write as it was asked for, and when it happened in virtual time.
+/// A write as posted, with its times in virtual time.
 struct FakeWrite {
   int from = 0, to = 0, lane = 0;
   Slice source, destination;
@@ -37,17 +37,17 @@ struct FakeWrite {
 /// Each rank has one port out and one port in, which work at once (full duplex) and carry one write
 /// at a time, first posted first served: a write starts when both its ports are free. The payload
 /// is read and written, and both completions appear, at its finish and not before, so a program
-/// that touches a source or a destination too early gets wrong data here as it does on a real
-/// network. Lane.wait() moves the clock to the next event, or by its whole limit if that comes
-/// first; poll() never moves it. Used from one thread everything is deterministic. Other use is
-/// safe too (one lock), but then the order in which threads get to post decides the times. Must
-/// outlive its movers.
+/// that touches a source or a destination too early gets wrong data here as on a real network.
+/// Lane.wait() moves the clock to the next event, or by its whole limit if that comes first; poll()
+/// never moves it. With one thread everything is deterministic. Several threads are safe too (one
+/// lock), but then their order of posting decides the times. Must outlive its movers.
 class FakeNetwork {
 public:
   using Cost = std::function<Seconds(int from, int to, std::uint64_t bytes)>;
   using Faults = std::function<FakeFault(const FakeWrite&)>;
 
-  /// `cost` is how long a write keeps its two ports; >= 0. It is called with the network locked.
+  /// `cost` is the time that a write keeps its two ports; >= 0. It is called with the network
+  /// locked.
   FakeNetwork(int ranks, Cost cost, std::size_t max_in_flight = 64,
               std::uint64_t max_write_bytes = UINT64_MAX);
   ~FakeNetwork();
@@ -58,14 +58,14 @@ public:
   [[nodiscard]] std::unique_ptr<Mover> make_mover(int rank);
   /// Asked at each write, in posting order.
   void set_faults(Faults faults);
-  /// All ranks are one thread: waiting then gives the processor to nobody, which on a busy machine
+  /// All ranks are one thread: waiting then yields the processor to nobody, which on a busy machine
   /// costs milliseconds each time.
   void used_from_one_thread() noexcept;
   /// Virtual time since the network was made.
   [[nodiscard]] const Clock& clock() const noexcept;
   /// Every write accepted so far, in posting order.
   [[nodiscard]] std::vector<FakeWrite> calls() const;
-  /// Finishes the next write under way; false when there is none.
+  /// Finishes the next write under way; false without one.
   bool step();
 
 private:

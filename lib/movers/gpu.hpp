@@ -21,8 +21,8 @@ struct GpuProperties {
   int multiprocessors = 0;
 };
 
-/// A queue of work on one GPU, a mark in such a queue that knows when it was passed, and a count of
-/// how often one has got somewhere. Plain values: GpuLibrary owns nothing.
+/// A queue of work on one GPU, a mark in a queue that knows when it was passed, and a counter of
+/// progress in a queue. Plain values: GpuLibrary owns nothing.
 struct GpuStream {
   int device = 0;
   void* handle = nullptr;
@@ -39,7 +39,7 @@ struct GpuCounter {
 /// The library's own number of an error; 0 is success.
 using GpuStatus = int;
 
-/// What a GPU computes beside a transfer, to see what they do to each other.
+/// A computation of a GPU beside a transfer, to measure their mutual effect.
 class GpuWork {
 public:
   GpuWork() = default;
@@ -49,13 +49,13 @@ public:
   [[nodiscard]] virtual GpuStatus launch(GpuStream stream) noexcept = 0;
 };
 
-/// What a measurement or a mover asks of GPUs, one method a call of CUDA or a kernel of ours: the
-/// seam behind which a test puts GPUs that it makes up. Devices are numbered as CUDA does. Memory
+/// The GPU operations of a measurement or a mover, one method a call of CUDA or a kernel of ours:
+/// the seam behind which a test puts made-up GPUs. Devices are numbered as CUDA does. Memory
 /// addresses are valid on the host as numbers only, unless the memory is the host's.
 ///
 /// Methods that are not noexcept throw Error{operation} with the attempt and the library's words.
-/// Those that are give a status and leave no error behind for the next call. Thread-safe, but a
-/// stream or an event is used by one thread at a time.
+/// The noexcept methods return a status and leave no error behind for the next call. Thread-safe,
+/// but a stream or an event is used by one thread at a time.
 class GpuLibrary {
 public:
   GpuLibrary() = default;
@@ -66,26 +66,26 @@ public:
   /// At least one.
   [[nodiscard]] virtual const std::vector<GpuProperties>& devices() const noexcept = 0;
   [[nodiscard]] virtual std::string words(GpuStatus status) const = 0;
-  /// Loads what this library runs on `device`, so that no first use is slow or waits for other work
-  /// there.
+  /// Loads everything that this library runs on `device`, so that no first use is slow or waits for
+  /// other work there.
   virtual void load(int device) = 0;
 
-  // Memory. Of the GPU, in an allocation of its own, zeroed; host memory made known to all GPUs, so
-  // that they reach it without a copy in between.
+  // Memory. GPU memory in an allocation of its own, zeroed; host memory registered with all GPUs,
+  // so that they reach it without a copy in between.
   [[nodiscard]] virtual std::byte* allocate(int device, std::uint64_t bytes) = 0;
   virtual void release(int device, std::byte* memory) noexcept = 0;
   virtual void register_host(std::byte* memory, std::uint64_t bytes) = 0;
   virtual void unregister_host(std::byte* memory) noexcept = 0;
   /// A name by which another process of this machine opens GPU memory, and opening it: on `device`,
-  /// which is the memory's own or one that can access it.
+  /// which owns the memory or can access it.
   [[nodiscard]] virtual std::string export_memory(int device, std::byte* memory) = 0;
   [[nodiscard]] virtual std::byte* import_memory(int device, const std::string& name) = 0;
-  /// Before who has exported it releases it: what CUDA does else is undefined.
+  /// Before the exporter releases it: otherwise CUDA's behaviour is undefined.
   virtual void close_memory(int device, std::byte* memory) noexcept = 0;
 
   // Peers.
   [[nodiscard]] virtual bool can_access_peer(int device, int peer) = 0;
-  /// What PCIe cannot do between GPUs, and NVLink can.
+  /// Possible by NVLink, impossible by PCIe.
   [[nodiscard]] virtual bool has_peer_atomics(int device, int peer) = 0;
   /// Whether copies and kernels of `device` reach `peer`'s memory directly.
   virtual void set_peer_access(int device, int peer, bool on) = 0;
@@ -96,25 +96,24 @@ public:
   [[nodiscard]] virtual GpuEvent make_event(int device) = 0;
   virtual void release(GpuEvent event) noexcept = 0;
   [[nodiscard]] virtual GpuStatus record(GpuEvent event, GpuStream stream) noexcept = 0;
-  /// What comes later in `stream` waits for `event`, of whatever device.
+  /// Later work in `stream` waits for `event` of any device.
   [[nodiscard]] virtual GpuStatus wait(GpuStream stream, GpuEvent event) noexcept = 0;
   [[nodiscard]] virtual GpuStatus synchronize(GpuStream stream) noexcept = 0;
   /// Between two events of one device that have happened.
   [[nodiscard]] virtual Seconds elapsed(GpuEvent begin, GpuEvent end) = 0;
-  /// Starts at 0. Of streams of `device`.
+  /// Starts at 0. For streams of `device`.
   [[nodiscard]] virtual GpuCounter make_counter(int device) = 0;
   virtual void release(GpuCounter counter) noexcept = 0;
-  /// The counter goes up by one when all that is in `stream` is over, and what that wrote is
-  /// visible to every device and processor. Always the same stream.
+  /// The counter goes up by one when all work in `stream` is over, and its writes are visible to
+  /// every device and processor. Always the same stream.
   [[nodiscard]] virtual GpuStatus count(GpuCounter counter, GpuStream stream) noexcept = 0;
-  /// `times` becomes how often it has gone up, modulo 2^32. Costs next to nothing; says sooner or
-  /// later when the stream broke.
+  /// `times` becomes the counter, modulo 2^32. Costs next to nothing; reports a broken stream
+  /// sooner or later.
   [[nodiscard]] virtual GpuStatus counted(GpuCounter counter, std::uint32_t& times) noexcept = 0;
 
-  // A gate: `stream` goes no further until open_gate(), so that all that is queued behind it starts
-  // at once and the time of queueing is not measured. One stream at a time. A gate that stays
-  // closed too long opens by itself; gate_expired() then says so of the last one, and what was
-  // timed behind it is void.
+  // A gate: `stream` goes no further until open_gate(), so that all work queued behind it starts at
+  // once and queueing is not measured. One stream at a time. A gate that stays closed too long
+  // opens by itself; gate_expired() then says so of the last one, and times behind it are void.
   [[nodiscard]] virtual GpuStatus close_gate(GpuStream stream) noexcept = 0;
   virtual void open_gate() noexcept = 0;
   [[nodiscard]] virtual bool gate_expired() const noexcept = 0;
@@ -124,7 +123,7 @@ public:
   /// then the call may wait.
   [[nodiscard]] virtual GpuStatus copy(std::byte* to, const std::byte* from, std::uint64_t bytes,
                                        GpuStream stream) noexcept = 0;
-  /// Between two GPUs; by way of the host where they have no peer access.
+  /// Between two GPUs; through the host where they have no peer access.
   [[nodiscard]] virtual GpuStatus copy_peer(std::byte* to, int to_device, const std::byte* from,
                                             int from_device, std::uint64_t bytes,
                                             GpuStream stream) noexcept = 0;
@@ -140,7 +139,7 @@ public:
   /// GPU memory of the stream's device; a multiple of 8 bytes.
   [[nodiscard]] virtual GpuStatus fill_pattern(std::byte* memory, std::uint64_t bytes,
                                                std::uint64_t salt, GpuStream stream) noexcept = 0;
-  /// The first place that differs from what fill_pattern() wrote, nullopt for none. Waits for the
+  /// The first place that differs from fill_pattern()'s writes; nullopt: all equal. Waits for the
   /// stream.
   [[nodiscard]] virtual std::optional<std::uint64_t> find_difference(const std::byte* memory,
                                                                      std::uint64_t bytes,
@@ -151,16 +150,16 @@ public:
                                         GpuStream stream) noexcept = 0;
 
   /// C = A B of `size` x `size` fp32 numbers by the vendor's library, which is loaded now. Throws
-  /// Error{unavailable} where there is none.
+  /// Error{unavailable} if it is missing.
   [[nodiscard]] virtual std::unique_ptr<GpuWork> make_gemm(int device, int size) = 0;
   /// Embedding lookup of `batch` bags of `bag` rows of 128 fp32 out of a table of `rows`.
   [[nodiscard]] virtual std::unique_ptr<GpuWork>
   make_embedding(int device, std::uint32_t rows, std::uint32_t batch, std::uint32_t bag) = 0;
 };
 
-/// The GPUs of this machine; nullptr where there is none, `why_not` then says why: "this build has
-/// no CUDA", "cudaGetDeviceCount: no CUDA-capable device is detected". One for the whole process,
-/// made at the first call.
+/// The GPUs of this machine; nullptr without one, and `why_not` then says why: "this build has no
+/// CUDA", "cudaGetDeviceCount: no CUDA-capable device is detected". One for the whole process, made
+/// at the first call.
 [[nodiscard]] GpuLibrary* gpu_library(std::string* why_not = nullptr);
 
 // Move-only owners. The library must outlive them. (Their deleters have no initializers: a nested

@@ -27,35 +27,37 @@ struct Habits {
   bool address_once = true;
   bool aligned = true;
   bool one_segment = true;
-  /// Ranks of one machine write into each other's memory instead of using the network. For who
-  /// chooses the transport: movers do not look at it.
+  /// Ranks of one machine write into each other's memory instead of using the network. For the
+  /// choice of the transport: movers do not look at it.
   bool shared_memory = true;
 
   bool operator==(const Habits&) const = default;
-  /// Lanes need not know that anything is off.
+  /// Whether all habits of lanes are on.
   [[nodiscard]] bool lane_is_plain() const noexcept {
     return register_once && address_once && one_segment;
   }
 };
 
-/// "register-once,shm" -> Habits without these two. Throws Error{usage} for a name that is not one
-/// of register-once, address-once, aligned, one-segment, shm, or that comes twice.
+/// "register-once,shm" -> Habits without these two. Throws Error{usage} for a name other than
+/// register-once, address-once, aligned, one-segment, shm, or that comes twice.
 [[nodiscard]] Habits habits_without(const std::string& names);
-/// What is off, in the order above, "register-once,shm"; empty: nothing.
+/// The disabled habits, in the order above, "register-once,shm"; empty: all on.
 [[nodiscard]] std::string without_text(const Habits& habits);
 
-/// Where a buffer begins in its first page: off every cache line, but right for every number type.
+/// Where a buffer begins in its first page without alignment: off every cache line, but right for
+/// every number type.
 inline constexpr std::size_t k_skew = 8;
 [[nodiscard]] constexpr std::size_t skew(const Habits& habits) noexcept {
   return habits.aligned ? 0 : k_skew;
 }
 
-/// The first of `available` that is not shared memory. Throws Error{usage} when `transport` is none
-/// either, so that there is nothing to switch off; Error{unavailable} when there is no other.
+/// The first of `available` without shared memory. Throws Error{usage} when `transport` has no
+/// shared memory either, so that there is nothing to switch off; Error{unavailable} when there is
+/// no other.
 [[nodiscard]] std::string without_shared_memory(const std::string& transport,
                                                 const std::vector<std::string>& available);
 
-/// For connect(): throws Error{operation} when rank `rank` was started without others than we.
+/// For connect(): throws Error{operation} when rank `rank` was started with other habits.
 void require_same_habits(const Habits& habits, const std::string& theirs, std::size_t rank);
 
 } // namespace reckon

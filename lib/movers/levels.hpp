@@ -9,16 +9,15 @@
 
 namespace reckon {
 
-/// One mover out of two: `inside` between ranks on the same machine, `between` for all others.
-/// `machines` has the machine of every rank of the job; numbers that are equal mean the same one.
-/// A rank's memory is that of `inside`, adopted by `between`; `inside` may be null for a rank that
-/// is alone on its machine, whose memory is then that of `between`. Memory that the processor does
-/// not reach, a GPU's, stays that of `inside` alone: no rank of another machine can write to it or
-/// be written to from it. Lane i of the ranks polls lane
-/// i of both, and sleeps on both at once.
+/// One mover made of two: `inside` between ranks on the same machine, `between` for all others.
+/// `machines` has the machine of every rank of the job; equal numbers mean the same machine. A
+/// rank's memory is that of `inside`, adopted by `between`; `inside` may be null for a rank that is
+/// alone on its machine, whose memory is then that of `between`. Memory out of the processor's
+/// reach, a GPU's, stays that of `inside` alone: no rank of another machine can write to it or be
+/// written to from it. Lane i of the ranks polls lane i of both, and sleeps on both at once.
 ///
-/// connect() throws Error{unavailable} where ranks that the numbers put on one machine are not on
-/// one machine and network; ranks of several machines may share one.
+/// connect() throws Error{unavailable} where ranks with equal numbers are not on one machine and
+/// network; ranks of several machines may share one.
 [[nodiscard]] std::unique_ptr<Mover> make_levels_mover(std::unique_ptr<Mover> inside,
                                                        std::unique_ptr<Mover> between,
                                                        std::vector<std::size_t> machines);

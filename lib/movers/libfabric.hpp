@@ -8,7 +8,8 @@
 
 namespace reckon {
 
-/// The functions that libfabric exports and we use; all others go through the objects these give.
+/// The functions that libfabric exports and we use; all others go through the objects that these
+/// return.
 struct Libfabric {
   decltype(&::fi_getinfo) getinfo = nullptr;
   decltype(&::fi_freeinfo) freeinfo = nullptr;
@@ -17,10 +18,10 @@ struct Libfabric {
   decltype(&::fi_strerror) strerror = nullptr;
 };
 
-/// libfabric, loaded at the first call and kept. The program is not linked to it because of a
-/// library that it brings along: libinfinipath measures the processor's clock for 0.2 s while it is
-/// loaded (Debian 12), for which no `reckon plan` or `show` should wait. Throws Error{unavailable}
-/// where there is none. Thread-safe.
+/// libfabric, loaded at the first call and kept. The program is not linked to it because of one of
+/// its dependencies: libinfinipath measures the processor's clock for 0.2 s while it is loaded
+/// (Debian 12), and `reckon plan` or `show` should not wait for that. Throws Error{unavailable} if
+/// it is missing. Thread-safe.
 [[nodiscard]] const Libfabric& libfabric();
 
 } // namespace reckon

@@ -16,12 +16,11 @@
 
 namespace reckon {
 
-// How ranks of one machine tell each other that something has arrived: rings of tags in shared
-// memory, one for each (sender, lane), and a futex for who sleeps, or a socket for who sleeps on
-// other descriptors too. For movers whose bytes go another way than through the operating system.
-// At most 256 ranks and 64 lanes.
+// Tells ranks of one machine about arrivals: rings of tags in shared memory, one for each (sender,
+// lane), and a futex for sleepers, or a socket for threads that sleep on other descriptors too. For
+// movers whose bytes do not pass the operating system. At most 256 ranks and 64 lanes.
 
-inline constexpr std::uint32_t k_mail_entries = 1024; ///< of one ring
+inline constexpr std::uint32_t k_mail_entries = 1024; ///< entries of one ring
 
 /// A rank's rings, in its own shared memory.
 struct MailControl;
@@ -33,24 +32,25 @@ struct PeerMail {
   int pid = 0;
 };
 
-/// One lane's view: what it sends to the same lane of others, and gets from them. One thread.
+/// One lane's view: tags to and from the same lane of others. One thread.
 class Mailbox {
 public:
   Mailbox(int lane, MailControl& own);
-  /// Peers' rings by rank, null for `self` and for ranks that are not reached, of which all that
-  /// are reached have the same list; they outlive this. Counts of tags, which wrap at 2^32,
-  /// start at `first`: the same on all sides, and other than 0 only while nobody sends (tests).
+  /// Peers' rings by rank, null for `self` and for ranks out of reach; all reached ranks have the
+  /// same list. They outlive this. Counts of tags, which wrap at 2^32, start at `first`: the same
+  /// on all sides, and other than 0 only while nobody sends (tests).
   void connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first = 0);
 
   /// Whether put() may be called now. If not, sleep() ends when it may.
   [[nodiscard]] bool has_room(std::size_t peer) noexcept;
-  /// All that this thread wrote before is visible to who takes the tag.
+  /// All earlier writes of this thread are visible to the taker of the tag.
   void put(std::size_t peer, std::uint32_t tag) noexcept;
   /// Fills `out` with arrivals, from its start; returns how many.
   [[nodiscard]] std::size_t take(std::span<Completion> out) noexcept;
   /// Sleeps until take() may have something, a refused put() may succeed, or the time is over.
   void sleep(std::chrono::nanoseconds limit) noexcept;
-  /// As MoverLane's. A wake-up by the descriptor costs about twice one by the futex of sleep().
+  /// As MoverLane's. A wake-up by the descriptor costs about twice as much as one by the futex of
+  /// sleep().
   [[nodiscard]] std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept;
   void after_sleep() noexcept;
 
@@ -81,9 +81,8 @@ public:
   [[nodiscard]] MailControl& control() const noexcept;
   /// Members boot, pid, token, control and lanes of an address.
   [[nodiscard]] Json address() const;
-  /// The rings that a rank's address, which has these members, names. Throws Error{unavailable}
-  /// when it runs on another machine or cannot be reached, Error{operation} when it has other
-  /// lanes.
+  /// The rings in a rank's address, which has these members. Throws Error{unavailable} when it runs
+  /// on another machine or cannot be reached, Error{operation} when it has other lanes.
   [[nodiscard]] PeerMail attach(const char* mover, std::size_t rank, const JsonView& address) const;
 
 private:
@@ -92,14 +91,14 @@ private:
   Mapping m_mapping;
 };
 
-/// Throws unless `self` is among the ranks and those that are reached are not too many.
+/// Throws unless `self` is among the ranks and the reached ranks are not too many.
 void check_mail_ranks(const char* mover, int self, const std::vector<std::string>& addresses);
 
-/// Which machine this is, since it was started.
+/// Identity of this machine since its start.
 [[nodiscard]] std::string boot_id();
-/// The same for those alone who share its network interfaces.
+/// The same, only for processes that share its network interfaces.
 [[nodiscard]] std::string network_id();
-/// Memory without a name in a file system, zeroed.
+/// Zeroed memory without a name in a file system.
 [[nodiscard]] Fd make_shared_memory(const char* name, std::uint64_t bytes);
 /// "/proc/PID/fd/N"
 [[nodiscard]] std::string path_of_peer(int pid, int number);

@@ -18,20 +18,19 @@
 
 namespace reckon {
 
-/// What a mover can do, asked before anything is registered.
+/// The abilities of a mover, asked before anything is registered.
 struct MoverCapabilities {
-  std::string
-      name; ///< transport name as it stands in profiles and plans: "host", "tcp;ofi_rxm", "shm"
+  std::string name; ///< transport name in profiles and plans: "host", "tcp;ofi_rxm", "shm"
   bool crosses_machines = false;
   std::uint64_t max_write_bytes = 0; ///< longest single write
   std::size_t max_in_flight =
-      0; ///< writes one lane may have posted and not completed; more are refused
-  /// The network ports that the lanes are spread over, lane i on port i modulo their number, as
-  /// the user named them; empty when there was no choice to make.
+      0; ///< writes that one lane may have posted and not completed; more are refused
+  /// The network ports of the lanes, lane i on port i modulo their number, by the user's names;
+  /// empty without a choice.
   std::vector<std::string> ports{};
 };
 
-/// What a lane's poll() hands back.
+/// A result of a lane's poll().
 struct Completion {
   enum class Kind : std::uint8_t {
     sent,     ///< a write of ours no longer needs its source; `id` is the number given to write()
@@ -46,20 +45,20 @@ struct Completion {
   std::uint64_t id = 0;
 };
 
-/// What a thread may sleep on until a lane's poll() may have something.
+/// The events that a thread may sleep on until a lane's poll() may have something.
 struct LaneSleep {
   int descriptor = -1; ///< readable when there is something; -1: only the time ends the sleep
-  std::chrono::nanoseconds limit{0}; ///< how long at most
+  std::chrono::nanoseconds limit{0}; ///< longest sleep
 };
 
-/// How long a thread sleeps that nothing can wake: short beside a write between processes.
+/// The sleep of a thread that no event can wake: short beside a write between processes.
 inline constexpr std::chrono::nanoseconds k_blind_nap{50'000};
 
 /// Sleeps until one of the descriptors is readable or the shortest of the times is over.
 void sleep_on(std::span<const LaneSleep> sleeps) noexcept;
 
 /// One endpoint with its own completion queue, used by one thread. Lane i talks to lane i of the
-/// other ranks. The data path is noexcept: what goes wrong comes back as a completion.
+/// other ranks. The data path is noexcept: a failure comes back as a completion.
 class MoverLane {
 public:
   MoverLane() = default;
@@ -76,13 +75,13 @@ public:
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
   /// Sleeps (no spinning) until poll() may have something, or the time is over.
   virtual void wait(std::chrono::nanoseconds limit) noexcept = 0;
-  /// For a thread that sleeps on several lanes: asked of each before every sleep. Nothing: do not
+  /// For a thread that sleeps on several lanes: asked of each before every sleep. Absent: do not
   /// sleep, poll() may have something.
   [[nodiscard]] virtual std::optional<LaneSleep>
   before_sleep(std::chrono::nanoseconds limit) noexcept;
-  /// Called when that thread has slept, of each lane that let it.
+  /// Called after that sleep, for each lane that allowed it.
   virtual void after_sleep() noexcept {}
-  /// What broke, after a failed completion: the attempt and the library's own words.
+  /// The cause of a failed completion: the attempt and the library's own words.
   [[nodiscard]] virtual std::string error() const = 0;
   /// Does the local ops of this lane's thread.
   [[nodiscard]] virtual Engine& engine() noexcept { return cpu_engine(); }
@@ -104,37 +103,37 @@ public:
   /// Page-aligned (with that habit), zeroed memory that peers may write to, owned by the mover.
   /// `bytes` may be 0.
   [[nodiscard]] virtual std::span<std::byte> allocate(std::uint64_t bytes) = 0;
-  /// Where the processor reads and writes what is in a buffer that allocate() gave: the buffer
-  /// itself, or, where that is no host memory, a copy of it in between. push() carries the copy to
-  /// the buffer, pull() back; neither while lanes are at work. Throw Error.
+  /// The processor's view of a buffer from allocate(): the buffer itself, or a copy of it if it is
+  /// no host memory. push() carries the copy to the buffer, pull() back; neither while lanes are at
+  /// work. Throw Error.
   [[nodiscard]] virtual std::span<std::byte> view(std::span<std::byte> buffer) { return buffer; }
   virtual void push(std::span<std::byte> /*buffer*/) {}
   virtual void pull(std::span<std::byte> /*buffer*/) {}
-  /// Makes memory that is not its own the next buffer, as allocate() makes its own. Where it is
-  /// another mover's, peers may write to it through either. It must outlive this. Throws
-  /// Error{unavailable} where the mover cannot.
+  /// Makes foreign memory the next buffer, as allocate() makes its own. For another mover's memory,
+  /// peers may write to it through either. It must outlive this. Throws Error{unavailable} where
+  /// the mover cannot.
   virtual void adopt(std::span<std::byte> buffer);
   virtual void open(int lanes) = 0;
-  /// Everything the peers need to reach our lanes and buffers.
+  /// Everything that the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;
-  /// Called again and again while connect() waits for peers; what it throws ends the waiting.
+  /// Called again and again while connect() waits for peers; an exception ends the waiting.
   void set_meanwhile(std::function<void()> meanwhile) { m_meanwhile = std::move(meanwhile); }
-  /// `addresses` of all ranks in rank order, ours among them at `self`; empty: of a rank that this
-  /// mover is not to reach, which agrees. May be slow; afterwards every other pair can talk.
+  /// `addresses` of all ranks in rank order, ours among them at `self`; empty: a rank that this
+  /// mover does not reach, on both sides. May be slow; afterwards every other pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
   /// A connected peer's buffer number `buffer` as our own processor reads and writes it, where
-  /// ranks share memory. What a peer's op wrote there is visible when a later write of it has
-  /// arrived. Throws Error{unavailable} where this transport has no such memory.
+  /// ranks share memory. A peer's op is visible there when a later write of it has arrived. Throws
+  /// Error{unavailable} where this transport has no shared memory.
   [[nodiscard]] virtual std::span<std::byte> memory_of(std::size_t peer, std::size_t buffer);
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
   /// The last call, when no lane is at work at any rank. For memory that must not be freed while a
   /// peer has it open: closes that of the peers, calls `meet`, which returns when all ranks have
-  /// come to this place, and only then has the right to free its own. What `meet` throws comes out.
-  /// A mover that is destroyed without, because the job failed, leaves such memory to the end of
-  /// the process. The others do nothing, and do not call `meet`.
+  /// come to this place, and only then may free its own. Passes on exceptions of `meet`. A mover
+  /// that is destroyed without this call, because the job failed, leaves that memory to the end of
+  /// the process. Other movers do nothing, and do not call `meet`.
   virtual void disconnect(const std::function<void()>& /*meet*/) {}
-  /// The job has failed: what peers may still use, or what cannot be closed while they are in the
-  /// middle of something, is left to the end of the process.
+  /// The job has failed: memory that peers may still use, or that cannot be closed in the middle of
+  /// an operation, stays until the end of the process.
   virtual void abandon() noexcept {}
 
 protected:
@@ -148,10 +147,10 @@ private:
   std::function<void()> m_meanwhile;
 };
 
-/// The transports that this build and this machine offer, best first for ranks on one machine:
-/// "host", then libfabric providers with one-sided writes and remote completion data as "shm",
-/// "tcp;ofi_rxm", "verbs;ofi_rxm". All of them move host memory; "cuda" (gpu_transport()) moves
-/// that of GPUs. `why_not` gets a line for each that was looked at and left out.
+/// The transports of this build and this machine, best first for ranks on one machine: "host", then
+/// libfabric providers with one-sided writes and remote completion data as "shm", "tcp;ofi_rxm",
+/// "verbs;ofi_rxm". All of them move host memory; "cuda" (gpu_transport()) moves that of GPUs.
+/// `why_not` gets a line for each omitted one.
 [[nodiscard]] std::vector<std::string>
 available_transports(std::vector<std::string>* why_not = nullptr);
 
@@ -159,15 +158,15 @@ available_transports(std::vector<std::string>* why_not = nullptr);
 /// CUDA: a process that has may not fork any more.
 [[nodiscard]] std::string gpu_transport(std::vector<std::string>* why_not = nullptr);
 
-/// Which of a machine's memories a rank's buffers are in: for "cuda" only.
+/// The memory of a rank's buffers in its machine: for "cuda" only.
 struct MoverPlace {
   int local_rank = 0;        ///< on GPU number local_rank modulo their number
   bool host_memory = false;  ///< instead, in host memory that all GPUs of the job write to directly
   std::string pci_address{}; ///< instead, on the GPU with this address: "0000:17:00.0"
 };
 
-/// Throws Error{unavailable} that lists the transports there are. Without some of the habits only
-/// to measure what they are worth.
+/// Throws Error{unavailable} that lists the available transports. Habits are off only to measure
+/// their worth.
 [[nodiscard]] std::unique_ptr<Mover>
 make_mover(const std::string& transport, const Habits& habits = {}, const MoverPlace& place = {});
 

@@ -11,10 +11,10 @@ namespace reckon {
 /// A machine of a cluster, before it is joined with others. Its stations have no machine's name.
 struct OpenedMachine {
   Network network;
-  /// By place: the ways from it out of the machine, and into it, with the port at their end. None:
-  /// the network does not reach it.
+  /// By place: its ways out of the machine and into it, with the port at their end. Empty: the
+  /// network does not reach it.
   std::vector<std::vector<Uses>> leave, enter;
-  /// The same by port, of a machine that is one place and has several.
+  /// The same by port, for a machine that is one place with several ports.
   std::vector<Uses> leave_by_port, enter_by_port;
   /// Where the machine ends: a node of the network's graph and the stations of its port.
   struct Port {

@@ -16,21 +16,23 @@ struct CollectiveRow {
   std::uint64_t bytes = 0;
   std::string test; ///< "nccl_all_reduce_in_place fp32"
   double seconds = 0;
-  double bus_bytes_per_second = 0; ///< as nccl-tests count: 2 (n - 1) / n of the bytes, by the time
-  double share = 0;                ///< of the bound; means nothing where one is above 1
+  double bus_bytes_per_second =
+      0;            ///< as nccl-tests count: 2 (n - 1) / n of the bytes, over the time
+  double share = 0; ///< fraction of the bound; meaningless where one is above 1
 };
 
-/// All-reduces that were measured, beside the time that no way to sum on a machine's links beats.
+/// Measured all-reduces beside the bound on all ways to sum on a machine's links.
 struct CollectiveBound {
   std::string machine; ///< name of the profile
   std::size_t ranks = 0, hosts = 0;
-  double bus_bytes_per_second = 0;  ///< of the bound
-  std::string by;                   ///< what binds: "what gpu0 must send", "the ports of 4 NICs"
-  std::vector<std::string> links;   ///< those that the best trees of copies keep busy; may be empty
+  double bus_bytes_per_second = 0; ///< of the bound
+  std::string by; ///< the binding resources: "what gpu0 must send", "the ports of 4 NICs"
+  std::vector<std::string>
+      links; ///< resources that the best trees of copies keep busy; may be empty
   std::vector<std::string> unknown; ///< links of unknown rate, which bind nothing
-  bool lacks_gpu_links = false;     ///< a machine binds of whose GPUs no NVLink is known
+  bool lacks_gpu_links = false;     ///< the binding machine has GPUs without known NVLinks
   std::vector<CollectiveRow> rows;  ///< by test, then bytes
-  /// Whether more was measured than the profile allows, which makes it no bound.
+  /// Whether more was measured than the profile allows, so that it is no bound.
   [[nodiscard]] bool exceeded() const;
 };
 
@@ -43,7 +45,7 @@ struct CollectiveBound {
 
 /// "schema": "collective_bound".
 [[nodiscard]] Json to_json(const CollectiveBound& bound);
-/// A table of the rows, what binds above it and what to make of it below.
+/// A table of the rows, the binding resources above it and the conclusion below.
 [[nodiscard]] std::string render(const CollectiveBound& bound, const Style& style);
 
 } // namespace reckon

@@ -9,16 +9,16 @@
 
 namespace reckon {
 
-/// `run --inject`: links to emulate, and whose they are.
+/// `run --inject`: the emulated links, and their profile.
 struct Injection {
   StationNetwork network;
   DocumentLink profile;
 };
 
-/// The links that the profile in file `path` has between the plan's ranks: those that the plan's
-/// prediction is played on (network_of() of strategies/plan_network.hpp). `schedule` is the plan's.
-/// Throws Error{input} when the profile lacks such a machine or endpoint, or a way that the
-/// schedule takes.
+/// The links between the plan's ranks in the profile of file `path`: those on which the plan's
+/// prediction is played (network_of() of strategies/plan_network.hpp). `schedule` is the plan's.
+/// Throws Error{input} when the profile lacks a machine or an endpoint of the plan, or a way that
+/// the schedule takes.
 [[nodiscard]] Injection injection_of(const Plan& plan, const Schedule& schedule,
                                      const std::string& path);
 

@@ -6,9 +6,9 @@
 
 namespace reckon {
 
-/// Says of a plan whose busiest link explains less than half of its predicted time how much of that
-/// is latency: quantity `latency_seconds`, from plays of the plan with the profile's latencies and
-/// without, and what relieves it. Not of plans with passes, asynchronous steps or one queue, nor of
+/// For a plan whose busiest link explains less than half of its predicted time: adds how much of
+/// the time is latency (quantity `latency_seconds`, from plays with the profile's latencies and
+/// without), and the remedy. Not for plans with passes, asynchronous steps or one queue, nor with
 /// many parts.
 void add_latency(Plan& plan, const Profile& profile);
 

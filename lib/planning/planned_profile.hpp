@@ -20,15 +20,15 @@ struct PlannedWorkload {
   std::string file; ///< or shipped name
 };
 
-/// What a plan of that file was made from: the shipped document of the link's name, or a file
-/// beside the plan, if it has the link's digest; nothing where neither has.
+/// The source of a plan of that file: the shipped document of the link's name, or a file beside the
+/// plan, with the link's digest; absent if both differ or are missing.
 [[nodiscard]] std::optional<PlannedProfile> find_profile(const DocumentLink& link,
                                                          const std::string& plan_file);
 [[nodiscard]] std::optional<PlannedWorkload> find_workload(const DocumentLink& link,
                                                            const std::string& plan_file);
 
-/// The profile `asked` for; where that is empty find_profile()'s. Another than the plan was made
-/// from is warned of. Throws Error{usage} with what to give where there is none.
+/// The profile `asked` for; if empty find_profile()'s. Warns of a profile other than the plan's.
+/// Throws Error{usage} with the option to give if no profile is found.
 [[nodiscard]] PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
                                              const std::string& asked);
 

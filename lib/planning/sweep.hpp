@@ -18,15 +18,15 @@ namespace reckon {
 /// Values of a setting: "0..8", "0..8..2" or "1,2,4". Throws Error{usage}.
 [[nodiscard]] std::vector<std::string> sweep_values(const std::string& text);
 
-/// One value of a sweep: its plan, or why there is none.
+/// One value of a sweep: its plan, or the reason why it has no plan.
 struct SweptPlan {
   std::string value;
   std::optional<Plan> plan;
   std::string why_not;
 };
 
-/// Plans with `make` for each value. An Error{input} is of that value alone, unless none has a
-/// plan: then it is thrown, as is every other.
+/// Plans with `make` for each value. An Error{input} stays with its value, unless no value has a
+/// plan: then it is thrown, as every other error.
 [[nodiscard]] std::vector<SweptPlan> sweep(const std::vector<std::string>& values,
                                            const std::function<Plan(const std::string&)>& make);
 

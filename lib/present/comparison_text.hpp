@@ -8,11 +8,10 @@
 
 namespace reckon {
 
-/// The verdict on one line with what it comes to, then what the documents were made from that is
-/// not the same, and what differs in groups, causes before what follows from them; what could not
-/// be decided; what only one probe measured. `verbose`: all of it; else groups of which nothing is
-/// better or worse by itself are counted only. The warnings are left to the caller: they belong to
-/// standard error.
+/// The verdict and its consequence on one line, then the differing sources of the documents, and
+/// the differences in groups, causes before their effects; undecided quantities; quantities that
+/// only one probe measured. `verbose`: everything; otherwise groups without anything better or
+/// worse are only counted. The caller prints the warnings: they belong to standard error.
 [[nodiscard]] std::string render(const Comparison& comparison, const std::string& before_name,
                                  const std::string& after_name, const Style& style,
                                  bool verbose = false);

@@ -17,15 +17,15 @@ struct ShowOptions {
 };
 
 /// A profile: the machine, each case as a matrix, a table over sizes or a table over threads, the
-/// fits, and what is doubtful or was not measured, with the reasons. Throws Error{usage} that lists
-/// the cases when there is none called options.test.
+/// fits, and doubtful or missing cells with the reasons. Throws Error{usage} that lists the cases
+/// for an unknown options.test.
 [[nodiscard]] std::string render(const Profile& profile, const Style& style,
                                  const ShowOptions& options = {});
-/// What a probe of one machine found, on a few screens: of each case the usual settings, then why
-/// cells have no value. render() has all of it.
+/// The result of probing one machine, on a few screens: the usual settings of each case, then why
+/// cells have no value. render() has everything.
 [[nodiscard]] std::string render_summary(const Profile& profile, const Style& style);
-/// What a cluster probe found, on a few screens: its machines, latency and bandwidth of all pairs
-/// as matrices, the ports, and whether halves can talk at full speed. Rates in MB/s or GB/s.
+/// The result of probing a cluster, on a few screens: its machines, latency and bandwidth of all
+/// pairs as matrices, the ports, and whether halves can talk at full speed. Rates in MB/s or GB/s.
 [[nodiscard]] std::string render_cluster(const Profile& profile, const Style& style);
 /// A plan: bound and prediction, candidates, ranks (equal ones on one line), parts, and explain().
 [[nodiscard]] std::string render(const Plan& plan, const Style& style,
@@ -40,8 +40,8 @@ struct ShowOptions {
 [[nodiscard]] std::string render(const Document& document, const Style& style,
                                  const ShowOptions& options = {});
 
-/// Each solved quantity of a plan with its equation and the numbers that went into it, the binding
-/// resource and what would relieve it.
+/// Each solved quantity of a plan with its equation and inputs, the binding resource and its
+/// remedy.
 [[nodiscard]] std::string explain(const Plan& plan, const Style& style);
 /// Predicted | measured | error | cause, for each stage and the whole, then bound, goodput and
 /// verification.

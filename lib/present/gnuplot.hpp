@@ -14,7 +14,7 @@ class Gnuplot;
 namespace reckon {
 
 /// A child that ends before it has read everything must not end us: SIGPIPE is blocked in this
-/// thread, and one that has come meanwhile is taken away again.
+/// thread, and one that has come meanwhile is removed.
 class PipeSignalBlocked {
 public:
   PipeSignalBlocked();
@@ -28,9 +28,9 @@ private:
   sigset_t m_before{};
 };
 
-/// One gnuplot process that draws one picture. Its input comes from out(), its picture goes through
-/// standard output into an unnamed file; no shell and no file name is involved. Stays in the thread
-/// that made it.
+/// One gnuplot process that draws one picture. out() is its input; its picture goes through
+/// standard output into an unnamed file, without a shell or a file name. Stays in the thread that
+/// made it.
 class GnuplotProcess {
 public:
   /// Starts it with a terminal for `path`'s ending. Throws as plot.hpp says.
@@ -41,8 +41,8 @@ public:
 
   /// Commands and data. Only numbers and quoted text may be written to it.
   [[nodiscard]] gnuplotio::Gnuplot& out() { return *m_out; }
-  /// Ends the input, waits, and writes the picture to the path. Throws Error{operation} with what
-  /// gnuplot said.
+  /// Ends the input, waits, and writes the picture to the path. Throws Error{operation} with
+  /// gnuplot's words.
   void finish();
 
 private:

@@ -12,11 +12,10 @@ namespace reckon {
 
 using Cells = std::vector<const Cell*>;
 
-/// Whether a case is of the curves of pairs, each a curve by itself, and not of a matrix for each
-/// size.
+/// Whether a case has curves of pairs, each a curve by itself, and not a matrix for each size.
 [[nodiscard]] bool is_pair_curve(const CellKey& key);
 
-/// The cells of one case in the forms in which they are shown.
+/// The cells of one case in the forms of their display.
 struct CaseGroups {
   std::vector<Cells> matrices; ///< between two or more pairs of endpoints, all else equal
   std::vector<Cells> curves;   ///< three or more sizes, all else equal, ascending
@@ -27,8 +26,8 @@ struct CaseGroups {
 [[nodiscard]] Cells cells_of(const Profile& profile, const std::string& test);
 /// Those of cell_cases() in its order, then others by name.
 [[nodiscard]] std::vector<std::string> cases_of(const Profile& profile);
-/// One of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth
-/// of that), ns or us.
+/// The values of one of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth of that),
+/// ns or us.
 [[nodiscard]] Matrix matrix_of(const Cells& cells);
 
 /// Whether a cell's bytes are moved, so that they have a rate. Cases of latencies are timed in
@@ -38,16 +37,17 @@ struct CaseGroups {
 /// where the bytes are not moved.
 [[nodiscard]] std::optional<double> rate_of(const Cell& cell);
 [[nodiscard]] bool is_rate(const Cell& cell);
-/// "32"; "?" where the profile does not say.
+/// "32"; "?" when unknown.
 [[nodiscard]] std::string cores_text(const MachineGroup& machine);
 [[nodiscard]] bool any_value(const Cells& cells);
-/// What stands in a table where a cell (or nullptr) has no value: "N/A", "skipped", "failed", ...
+/// The text for a cell (or nullptr) without a value: "N/A", "skipped", "failed", ...
 [[nodiscard]] std::string missing_text(const Cell* cell);
-/// Its median in GB/s or as a time, after a ~ where it is noisy; or what is missing.
+/// Its median in GB/s or as a time, after a ~ if it is noisy; or the text for a missing value.
 [[nodiscard]] std::string value_text(const Cell* cell);
 /// A line of the profile's context; empty without.
 [[nodiscard]] std::string fact(const Profile& profile, const char* name);
-/// ", reads and writes counted" for bandwidths that count so; each byte once is what one expects.
+/// ", reads and writes counted" for bandwidths with that convention; the usual one counts each byte
+/// once.
 [[nodiscard]] std::string convention_text(const Cells& cells);
 
 } // namespace reckon

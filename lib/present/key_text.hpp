@@ -9,7 +9,7 @@
 
 namespace reckon {
 
-/// The parts of a CellKey beside the case, in the order in which people read them.
+/// The parts of a CellKey beside the case, in reading order.
 enum class KeyField {
   from,
   to,

@@ -11,14 +11,14 @@ namespace reckon {
 
 struct MatrixCell {
   std::optional<double> value; ///< in the matrix's unit, scaled
-  std::string text;            ///< what stands there instead of a value ("N/A")
+  std::string text;            ///< text instead of a value ("N/A")
   bool noisy = false;          ///< marked with ~
 };
 
 /// Measurements between endpoints, row = source, column = destination.
 struct Matrix {
   std::string title;   ///< the case
-  std::string setting; ///< what else was fixed: "one way, 4 threads"
+  std::string setting; ///< the other fixed parts: "one way, 4 threads"
   std::string unit;    ///< "GB/s", "ns"
   std::vector<std::string> rows, columns;
   std::vector<std::vector<MatrixCell>> cells; ///< [row][column]
@@ -26,13 +26,13 @@ struct Matrix {
   bool higher_is_better = true;
 };
 
-/// The beginning that all ids share when what follows are numbers; else empty.
+/// The common beginning of all ids if numbers follow; else empty.
 [[nodiscard]] std::string common_beginning(const std::vector<std::string>& ids);
 
-/// The title line, the matrix as aligned numbers, then sum (of rates), min and max with the pairs
-/// they belong to. Ids that differ only in a number after a common beginning are shown as that
-/// number. With colours the cells get a heat map, light is good; one that does not fit the terminal
-/// shows the colours alone, and without colours it is cut into blocks of columns.
+/// The title line, the matrix as aligned numbers, then sum (of rates), min and max with their
+/// pairs. Ids that differ only in a number after a common beginning are shown as that number. With
+/// colours the cells get a heat map, light is good; one that does not fit the terminal shows the
+/// colours alone, and without colours it is cut into blocks of columns.
 [[nodiscard]] std::string render(const Matrix& matrix, const Style& style);
 
 } // namespace reckon

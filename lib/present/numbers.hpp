@@ -25,10 +25,10 @@ namespace reckon {
 [[nodiscard]] std::string percent_text(double fraction);
 /// Whether the two ends of a prediction differ by more than rounding.
 [[nodiscard]] bool is_range(double low_seconds, double high_seconds);
-/// Of a prediction: "138.1 ms to 150.9 ms", or that there is no range.
+/// The range of a prediction: "138.1 ms to 150.9 ms", or that there is no range.
 [[nodiscard]] std::string range_text(double low_seconds, double high_seconds);
-/// By the unit's name as documents have it: seconds, bytes, bytes_per_second, ratio; anything else:
-/// a plain number.
+/// By the unit's name in documents: seconds, bytes, bytes_per_second, ratio; otherwise a plain
+/// number.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);
 
 } // namespace reckon

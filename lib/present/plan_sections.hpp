@@ -8,20 +8,20 @@
 
 namespace reckon {
 
-// What render() and explain() put together; each ends with a line end, all but prediction_text()
+// The sections of render() and explain(); each ends with a line end, all but prediction_text()
 // begin with a blank line and a title.
 
 /// Bound, prediction and its terms, relief.
 [[nodiscard]] std::string prediction_text(const Plan& plan, const Style& style);
-/// "0" or, where the rank is one of a machine's, "gpu0".
+/// "0" or, if the rank is one of a machine's, "gpu0".
 [[nodiscard]] std::string place_text(const Plan& plan, std::size_t rank);
-/// The clients' routing tables, one row for those that are alike, and which tensors go where.
+/// The clients' routing tables, one row for equal ones, and the path of each tensor.
 [[nodiscard]] std::string routing_text(const Plan& plan, const Style& style);
-/// The same tables with the equations that gave them, and why it is this crossing and this m.
+/// The same tables with their equations, and the reasons for this crossing and this m.
 [[nodiscard]] std::string routing_reasons(const Plan& plan, const Style& style);
 /// Who sums for whom, the largest shares first where there are many.
 [[nodiscard]] std::string trees_text(const Plan& plan, const Style& style);
-/// Each solved quantity with its equation and inputs, and what was read from the profile.
+/// Each solved quantity with its equation and inputs, and the profile's cells behind it.
 [[nodiscard]] std::string solved_text(const Plan& plan, const Style& style);
 
 } // namespace reckon

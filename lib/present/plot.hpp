@@ -18,18 +18,18 @@ namespace reckon {
 // words when it fails.
 
 /// Bandwidth over size of every curve (three sizes or more) of the case, medians with the range to
-/// the slow tail, and the fit as a thin line. `test` empty: the case with the most points. Of
-/// contention the slowdown over size instead, a panel for each communication.
+/// the slow tail, and the fit as a thin line. `test` empty: the case with the most points. For
+/// contention the slow-down over size, a panel for each communication.
 void plot_curves(const Profile& profile, const std::string& test, const std::string& path);
-/// Every matrix of the case as a heat map. `test` empty: the first case that has one.
+/// Every matrix of the case as a heat map. `test` empty: the first case with a matrix.
 void plot_matrix(const Profile& profile, const std::string& test, const std::string& path);
 /// Bars of predicted beside measured time for each stage, with the bound and the prediction's
 /// range.
 void plot_report(const Report& report, const std::string& path);
 
-/// A gnuplot string constant that shows `text` and can do nothing else: in single quotes, in which
+/// A gnuplot string constant that shows `text` and has no other effect: in single quotes, in which
 /// gnuplot knows no escapes, no backquotes and no macros; single quotes and backquotes become
-/// typographic ones, control characters '?', and what is longer than 160 characters is cut.
+/// typographic ones, control characters '?', and text beyond 160 characters is cut.
 [[nodiscard]] std::string quoted_for_gnuplot(std::string_view text);
 /// The same for the label of an axis mark, where '%' begins a number format.
 [[nodiscard]] std::string tic_for_gnuplot(std::string_view text);

@@ -9,13 +9,13 @@
 
 namespace reckon {
 
-/// The cells of one case in the forms that fit: matrices, curves, tables over threads or pairs. In
+/// The cells of one case in the fitting forms: matrices, curves, tables over threads or pairs. In
 /// full also every size and every sample's statistics.
 [[nodiscard]] std::string case_text(const Cells& cells, bool in_full, const Style& style);
 
-/// Why cells have no value, and with `noisy` why others are doubtful: what failed first, then the
-/// most frequent, at most `most` lines. Reasons that differ in their numbers only are one line with
-/// the numbers' ranges. A noisy cell often has several reasons. Empty when there are none.
+/// Why cells have no value, and with `noisy` why others are doubtful: failures first, then the most
+/// frequent reasons, at most `most` lines. Reasons that differ in their numbers only are one line
+/// with the numbers' ranges. A noisy cell often has several reasons. Empty without reasons.
 [[nodiscard]] std::string reasons_text(const Cells& cells, std::size_t most, bool noisy,
                                        const Style& style);
 

@@ -10,8 +10,8 @@ namespace reckon {
 /// Ascending numbers: {0, 1, 2, 5} is "0-2, 5"; after a word "gpu0-2, gpu5".
 [[nodiscard]] std::string number_ranges(const std::vector<std::size_t>& numbers,
                                         std::string_view word = {});
-/// Every "sha256:" digest in a text with its first 12 digits: they tell documents apart for a
-/// reader.
+/// Every "sha256:" digest in a text shortened to its first 12 digits: these distinguish documents
+/// for a reader.
 [[nodiscard]] std::string short_digest(std::string text);
 
 /// A text whose numbers may take several values: texts of one skeleton are merged into one with
@@ -22,7 +22,7 @@ public:
   explicit NumberRanges(std::string_view text);
   /// The text with '#' for each number.
   [[nodiscard]] std::string skeleton() const;
-  /// Of equal skeleton; or into an empty one.
+  /// Merges a text of equal skeleton, or into an empty one.
   void merge(const NumberRanges& other);
   [[nodiscard]] std::string text() const;
 

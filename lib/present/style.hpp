@@ -12,11 +12,11 @@ namespace reckon {
 
 enum class Colors { none, ansi256, truecolor };
 
-/// How text is laid out. The default is what a pipe or a file gets: no colour, lines of any length,
-/// the same bytes everywhere.
+/// The layout of text. The default is for a pipe or a file: no colour, lines of any length, the
+/// same bytes everywhere.
 struct Style {
   Colors colors = Colors::none;
-  int width = 0; ///< columns to stay within where possible; 0: any
+  int width = 0; ///< columns to stay within if possible; 0: any
 };
 
 /// For output to `fd`: colour as use_color() says, in 24 bits when COLORTERM promises them; the
@@ -25,7 +25,7 @@ struct Style {
 
 enum class Tone { plain, strong, dim, good, bad, warning };
 
-/// `text` in that tone; as it is without colours.
+/// `text` in that tone; unchanged without colours.
 [[nodiscard]] std::string toned(std::string_view text, Tone tone, const Style& style);
 
 struct Rgb {
@@ -34,26 +34,26 @@ struct Rgb {
 /// `text` on that background, in black or white, whichever is easier to read.
 [[nodiscard]] std::string on_background(std::string_view text, Rgb color, const Style& style);
 /// From dark blue at 0 over green to yellow at 1: rising in lightness, so that it also reads in
-/// grey and by eyes that do not tell red from green. Values outside are taken as the nearest.
+/// grey and with red-green blindness. Values outside count as the nearest end.
 [[nodiscard]] Rgb heat_color(double value);
 
-/// Text from a document as a terminal may get it: control characters (escape sequences among them),
-/// marks that turn the direction of writing, and broken UTF-8 become '?'.
+/// Text from a document in a form safe for a terminal: control characters (escape sequences among
+/// them), marks that turn the direction of writing, and broken UTF-8 become '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 /// Columns of printable text: one a code point.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 /// The beginning of printable text that has at most that many columns.
 [[nodiscard]] std::string_view first_columns(std::string_view text, std::size_t columns);
-/// A blank at which wrapped() breaks no line (U+00A0); it comes out as a plain one.
+/// A blank at which wrapped() breaks no line (U+00A0); it is printed as a plain one.
 inline constexpr std::string_view k_no_break = "\u00a0";
-/// Lines of at most `width` columns, broken at blanks where there are any, after a semicolon or
-/// outside parentheses rather than elsewhere, and through words that are longer than a line.
+/// Lines of at most `width` columns, broken at blanks if there are any, preferably after a
+/// semicolon or outside parentheses, and through words that are longer than a line.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 /// Printable text as lines that fit a terminal, each with a line end and the first one's indent.
 [[nodiscard]] std::string folded(std::string_view text, const Style& style);
 /// The same, with the title in bold before the rest.
 [[nodiscard]] std::string titled(std::string_view title, std::string_view rest, const Style& style);
-/// A line of its own below an empty one, in bold; what is not printable in it is replaced.
+/// A line of its own below an empty one, in bold; unprintable characters are replaced.
 [[nodiscard]] std::string heading(std::string_view title, const Style& style);
 
 } // namespace reckon

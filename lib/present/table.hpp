@@ -22,14 +22,14 @@ struct TableCell {
   std::optional<Rgb> background;
 };
 
-/// Aligned columns with a line of heads. Every text goes through printable().
+/// Aligned columns with heads. Every text goes through printable().
 class Table {
 public:
   /// `indent` blanks before each line, two blanks between columns.
   explicit Table(std::size_t indent) : m_indent(indent) {}
   Table(std::size_t indent, std::string_view heads) : m_indent(indent) { columns(heads); }
-  /// `head` may have several lines. One column may wrap: on a terminal it gets what the others
-  /// leave, but at least 24.
+  /// `head` may have several lines. One column may wrap: on a terminal it gets the others' rest,
+  /// but at least 24.
   void column(std::string_view head, Align align = Align::left, bool wraps = false);
   /// Several, as "name|>count|~remarks": '>' stands before the head of a column whose cells are
   /// aligned right, '~' before that of the one that wraps.
@@ -37,8 +37,8 @@ public:
   /// Missing cells at the end are empty.
   void row(std::vector<TableCell> cells);
   [[nodiscard]] bool empty() const { return m_rows.empty(); }
-  /// Lines without trailing blanks. A table that is too wide for the terminal and has no column
-  /// that wraps is cut into several, each with the first column.
+  /// Lines without trailing blanks. A table that is too wide for the terminal and has no wrapping
+  /// column is cut into several, each with the first column.
   [[nodiscard]] std::string text(const Style& style) const;
 
 private:

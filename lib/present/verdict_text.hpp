@@ -8,8 +8,8 @@
 
 namespace reckon {
 
-/// A verdict: one line that says whether anything is odd, a table of what is, what to do about each
-/// place, and one paragraph of what is not known.
+/// A verdict: one line that says whether anything is odd, a table of the odd places, a remedy for
+/// each, and one paragraph of what is unknown.
 [[nodiscard]] std::string render(const Verdict& verdict, const Style& style);
 
 } // namespace reckon

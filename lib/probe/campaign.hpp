@@ -16,10 +16,10 @@
 
 namespace reckon {
 
-/// One cell that is to be measured.
+/// One cell to measure.
 struct CellPlan {
   CellKey key{};
-  Seconds visit{0.02}; ///< what one of its measurements takes
+  Seconds visit{0.02}; ///< time of one of its measurements
   /// Fills samples (fill_cell) within about `budget`; key, unit and convention are set. May set
   /// another status with a reason. An Error makes the cell failed, or unsupported if it is
   /// Error{unavailable}.
@@ -29,34 +29,33 @@ struct CellPlan {
 /// The cell before it is measured: of the plan's key, with the unit and the convention of its case.
 [[nodiscard]] Cell empty_cell(const CellPlan& plan);
 
-/// Of a cell that could not be measured because of that.
+/// For a cell that could not be measured for this reason.
 [[nodiscard]] CellStatus status_of(const Error& error);
 
-/// A group of cells that share what they need.
+/// A group of cells with shared resources.
 struct Campaign {
   std::string name{};
   std::vector<CellPlan> plans{};
   /// Called before the first and after the last cell of each pass. May be empty.
   std::function<void()> begin{}, end{};
   bool once = false; ///< one visit a pass: begin measures
-  bool last = false; ///< to be measured after all that plans are made from
+  bool last = false; ///< to be measured after all cells that plans are made from
 };
 
-/// What the measurements of one cell, in the order made, come to: of those with a value the faster
-/// half (of three the best two), whose samples count together. Others' work only ever slows one
-/// down, so that these are what a quiet machine gives as long as it was quiet half of the time. The
-/// cell is noisy when the medians of those that count differ by more than a tenth, when their
-/// samples vary by more than a tenth (median absolute deviation), or when there are fewer than
-/// five. Keeps at most `keep` samples. `visits` is not empty; without any value the last one is
-/// returned.
+/// Merges the measurements of one cell, in their order: the faster half of those with a value (of
+/// three the best two), whose samples count together. Other programs can only slow a measurement
+/// down, so these are a quiet machine's values if it was quiet half of the time. The cell is noisy
+/// when the counted medians differ by more than a tenth, when the samples vary by more than a tenth
+/// (median absolute deviation), or when there are fewer than five. Keeps at most `keep` samples.
+/// `visits` is not empty; without any value the last one is returned.
 [[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep);
 
-/// A run goes through all campaigns so often, and visits each cell so often each time.
+/// Number of passes through all campaigns, and of visits of each cell in a pass.
 inline constexpr int k_passes = 3, k_visits = 2;
 
 struct RunnerOptions {
   /// Less time than all visits take makes them shorter, then fewer, in all campaigns alike; more
-  /// makes more of them.
+  /// time adds visits.
   std::optional<Seconds> budget;
   std::uint64_t seed = 1;
   std::function<bool()> interrupted;
@@ -65,28 +64,27 @@ struct RunnerOptions {
 };
 
 struct RunResult {
-  std::vector<Cell> cells; ///< every cell of every campaign, whatever became of it
-  /// Median over the cells of how much slower the last pass was than the first: -0.1 is a tenth
-  /// faster. Absent with less than three cells in both.
+  std::vector<Cell> cells; ///< every cell of every campaign, with any outcome
+  /// Median over the cells of the last pass's slow-down against the first: -0.1 is a tenth faster.
+  /// Absent with less than three cells in both.
   std::optional<double> drift;
-  std::string disturbance; ///< what others did meanwhile (Guard::end)
+  std::string disturbance; ///< activity of other programs meanwhile (Guard::end)
   std::vector<std::string> warnings;
   bool interrupted = false;
   Seconds took{0};
   [[nodiscard]] std::size_t count(CellStatus status) const;
 };
 
-/// What all visits of the campaigns take, within `budget` if there is one.
+/// The time of all visits of the campaigns, within `budget` if there is one.
 [[nodiscard]] Seconds estimate(const std::vector<Campaign>& campaigns,
                                std::optional<Seconds> budget);
 
 /// Measures all cells, each in k_passes * k_visits visits that are spread over the run, in an order
-/// drawn from the seed (measuring.md rule 18), and merges them. Of a budget, each campaign gets a
-/// part in proportion to what its visits are planned to take; what it leaves goes to those that
-/// follow, and however short it is, one of its cells is visited unless the whole budget is used up.
-/// What there is no time for is skipped with the reason. A cell that fails is not visited again and
-/// never stops the others (rule 22). An interrupt ends the measuring; what was visited until then
-/// counts.
+/// drawn from the seed, and merges them. Each campaign gets a part of a budget in proportion to the
+/// planned time of its visits; unused time goes to the following campaigns. Even with little time
+/// one cell of each campaign is visited unless the whole budget is used up. Cells without time are
+/// skipped with the reason. A cell that fails is not visited again and never stops the others. An
+/// interrupt ends the measuring; the visits until then count.
 [[nodiscard]] RunResult run_campaigns(const std::vector<Campaign>& campaigns,
                                       const RunnerOptions& options, const Clock& clock,
                                       Guard& guard);

@@ -12,37 +12,39 @@
 
 namespace reckon {
 
-/// Up to so many machines, pair_write is measured unasked: it takes the time of all their pairs.
+/// Up to this many machines, pair_write is measured by default: it takes the time of all their
+/// pairs.
 inline constexpr int k_few_machines = 8;
 
-/// Rank 0's counts. Without a transport the best that crosses machines is measured.
+/// Rank 0's options count. Without a transport the best one that connects machines is measured.
 struct ClusterProbeOptions : ProbeRequest {
-  Seconds budget{0};                    ///< for everything; 0: cluster_budget()
-  std::uint64_t most_memory = 32 << 20; ///< to receive into, and as much to send from
-  bool pair_writes = false;             ///< pair_write also of more than k_few_machines
-  Seconds limit{60};                    ///< a rank that answers nothing for longer has hung
+  Seconds budget{0};                    ///< for the whole probe; 0: cluster_budget()
+  std::uint64_t most_memory = 32 << 20; ///< to receive into; the same again to send from
+  bool pair_writes = false;             ///< pair_write also for more than k_few_machines
+  Seconds limit{60};                    ///< a rank that is silent for longer has hung
   std::function<void(int ranks, Seconds estimate)> starting;
   MakeMover make = [](const std::string& transport) { return make_mover(transport); };
 };
 
 /// Whether pair_write is among the cases.
 [[nodiscard]] bool measures_pair_writes(const ClusterProbeOptions& options, int ranks);
-/// What pair_write takes when nobody says otherwise.
+/// The default time of pair_write.
 [[nodiscard]] Seconds pair_write_time(int ranks);
 
-/// What probing that many machines takes when nobody says otherwise. Grows with their number, not
-/// with that of their pairs.
+/// The default time of probing this many machines. Grows with their number, not with that of their
+/// pairs.
 [[nodiscard]] Seconds cluster_budget(int ranks, bool pair_writes);
 
-/// Measures the machines of a job, one rank each; to be called at every rank. Rank 0 decides what
-/// comes next and tells everybody; each does its part and tells everybody what came of it. The
-/// result is complete at rank 0 only.
+/// Measures the machines of a job, one rank each; call it at every rank. Rank 0 decides the next
+/// step and tells all ranks; each does its part and tells all its result. The result is complete at
+/// rank 0 only.
 ///
 /// Machine i of the profile's groups, one group after another, is rank i: equal machines are one
-/// group only where their ranks follow each other. docs/measuring.md says what the cells mean.
+/// group only where their ranks follow each other. docs/measuring.md explains the cells.
 ///
 /// Throws PeerError when another rank is the cause, Error otherwise; the others have then been
-/// told. An interrupt at rank 0 ends the measuring for all, and what was measured is the result.
+/// told. An interrupt at rank 0 ends the measuring for all, and the measurements until then are the
+/// result.
 [[nodiscard]] ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& options);
 
 } // namespace reckon

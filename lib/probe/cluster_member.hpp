@@ -12,19 +12,20 @@
 
 namespace reckon {
 
-/// What every rank tells the others before anything is measured.
+/// Every rank's introduction before the first measurement.
 struct ClusterHost {
   std::string boot;                    ///< the same for ranks on one computer
   std::string host;                    ///< its name
   std::string network;                 ///< the same for ranks that share their network interfaces
-  int processors = 1;                  ///< of the computer, whoever may use them
+  int processors = 1;                  ///< of the computer, for all users
   std::uint64_t memory_bytes = 0;      ///< free
-  std::vector<std::string> transports; ///< that cross machines
+  std::vector<std::string> transports; ///< transports that connect machines
 };
 
-/// One rank's part in a cluster probe: does what rank 0 says. Instructions go to all ranks as text;
-/// all of them answer to all. Of several ranks on a machine the first one measures for it, and what
-/// follows is by number of the machine; where all ranks are on one, each counts as a machine.
+/// One rank's part in a cluster probe: it follows rank 0's instructions, which go to all ranks as
+/// text; all answer to all. Of several ranks on a machine the first one measures for it, and the
+/// numbers below are those of machines; where all ranks are on one machine, each counts as a
+/// machine.
 class ClusterMember {
 public:
   ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options);
@@ -32,30 +33,30 @@ public:
   [[nodiscard]] const std::vector<ClusterHost>& hosts() const { return m_hosts; }
   /// Ranks of the job on each machine.
   [[nodiscard]] const std::vector<int>& ranks_on() const { return m_ranks_on; }
-  /// host_of()[machine]: the first one on the same computer.
+  /// host_of()[machine]: the first machine on the same computer.
   [[nodiscard]] const std::vector<int>& host_of() const { return m_host_of; }
-  /// Network ports that each has for the transport in use, by name; lane i uses port i, in
-  /// turn. Empty for one that had no choice to make.
+  /// The network ports of each machine for the transport in use, by name; lane i uses port i, in
+  /// turn. Empty for one without a choice.
   [[nodiscard]] const std::vector<std::vector<std::string>>& ports() const { return m_ports; }
-  /// Memory that each receives into.
+  /// The memory that each machine receives into.
   [[nodiscard]] std::uint64_t memory() const { return m_memory; }
 
-  /// Rank 0: tells everybody to do something, does its own part, returns everybody's answers.
-  /// run() throws Error{operation} when data were wrong.
+  /// Rank 0: gives all ranks an instruction, does its own part, returns all answers. run() throws
+  /// Error{operation} when data were wrong.
   void use_transport(const std::string& transport, std::uint64_t seed);
   [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task);
-  /// Each measures itself alone for about that long, those on one computer in turn; with several
-  /// ranks on a machine also how fast they copy to each other. What comes back are profiles of one
-  /// machine, "m0".
+  /// Each machine measures itself alone for about this long, those on one computer in turn; with
+  /// several ranks on a machine also their copies to each other. Returns profiles of one machine,
+  /// "m0".
   [[nodiscard]] std::vector<Profile> measure_machines(Seconds each);
   void end();
 
-  /// The other ranks: does what rank 0 says until it says that this is the end.
+  /// The other ranks: follows rank 0's instructions until the end.
   void serve();
 
 private:
   void choose_leaders(const std::vector<ClusterHost>& of_ranks);
-  /// What those who measure say, in the order of machines.
+  /// The answers of the measuring ranks, in the order of machines.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine, Seconds limit);
   [[nodiscard]] bool measures() const { return m_number >= 0; }
   [[nodiscard]] std::vector<std::string> tell_all(const Json& instruction);
@@ -68,10 +69,10 @@ private:
   const ClusterProbeOptions& m_options;
   std::vector<int> m_leaders;  ///< rank that measures, by machine
   std::vector<int> m_ranks_on; ///< by machine
-  int m_number = -1;           ///< of the machine that this rank measures for; -1: it does not
+  int m_number = -1;           ///< the machine that this rank measures for; -1: it does not
   std::vector<ClusterHost> m_hosts;
   std::vector<int> m_host_of;
-  int m_turn = 0; ///< how many machines with lower numbers are on this computer
+  int m_turn = 0; ///< number of machines with lower numbers on this computer
   std::uint64_t m_memory = 0;
   std::vector<std::vector<std::string>> m_ports;
   std::unique_ptr<FlowRank> m_flows;

@@ -28,21 +28,21 @@ public:
 /// Rates of a task's flows in bytes per second: [flow][window], in the task's order.
 using FlowRates = std::vector<std::vector<double>>;
 
-/// Of those above 0; 0 when there are none.
+/// Median of the rates above 0; 0 if all are 0.
 [[nodiscard]] double median_above_zero(std::vector<double> values);
 
 /// Each pair's both directions, the first one forth and the second one back.
 [[nodiscard]] std::vector<Flow> both_ways(const Pairing& pairs);
 
-/// Bytes of a write at that rate: as long as plans have them, as long as many of them fit into a
-/// window.
+/// Bytes of a write at that rate: as long as in plans, if many of them fit into a window.
 [[nodiscard]] std::uint64_t part_for(double bytes_per_s);
 
-/// What every step of a cluster probe needs at rank 0: the ranks, the time that is left, and flows
-/// that run and are verified.
+/// The common part of all steps of a cluster probe at rank 0: the ranks, the remaining time, and
+/// flows that run and are verified.
 class ClusterSteps {
 public:
-  static constexpr std::uint32_t k_window = 4; ///< writes in flight of a flow on a lane, at least
+  static constexpr std::uint32_t k_window =
+      4; ///< least number of writes in flight of a flow on a lane
 
   ClusterSteps(ClusterMember& member, const ClusterProbeOptions& options, int ranks,
                Seconds budget);
@@ -50,45 +50,45 @@ public:
   [[nodiscard]] ClusterMember& member() const { return m_member; }
   [[nodiscard]] int ranks() const { return m_ranks; }
   [[nodiscard]] std::mt19937_64& random() { return m_random; }
-  /// How long windows are: 1 is what cluster_budget() counts with.
+  /// Length of the windows: 1 is cluster_budget()'s assumption.
   [[nodiscard]] double scale() const { return m_scale; }
   [[nodiscard]] Seconds budget() const { return m_budget; }
   [[nodiscard]] Seconds spent() const { return m_clock.now(); }
-  /// Says what comes next. Throws ClusterInterrupted.
+  /// Announces the next step. Throws ClusterInterrupted.
   void show(const std::string& what);
-  /// A budget that the user gave is kept; our own estimate may be off where racks are found.
+  /// The user's budget is kept; our own estimate may be off where racks are found.
   [[nodiscard]] bool over() const;
-  /// What is left has to do for what is to come, `to_come` at scale 1: shorter windows where time
-  /// is short.
+  /// Fits the remaining steps, `to_come` at scale 1, into the remaining time: shorter windows where
+  /// time is short.
   void share_out(Seconds to_come);
 
   /// Opens a transport at all ranks.
   void use_transport(const std::string& transport);
   [[nodiscard]] const std::string& transport() const { return m_transport; }
-  /// The lanes that take part: one a network port.
+  /// The lanes in use: one a network port.
   std::vector<int> lanes{0};
 
-  /// Of the longest way, without load: what a stream warms up for and lasts is counted in it.
+  /// Latency of the longest way, without load: warm-ups and streams are multiples of it.
   Seconds round_trip{0};
-  /// What a port needs in flight so that more of it brings no more (PairSteps::measure()).
+  /// The number in flight with which a port reaches its rate (PairSteps::measure()).
   double flight_bytes = 0;
-  /// Writes of `bytes` that are flight_bytes on all lanes and in `flows` flows together, which
-  /// share a port: k_window, doubled as often as it takes.
+  /// Number of writes of `bytes` that make flight_bytes on all lanes and in `flows` flows together,
+  /// which share a port: k_window, doubled as often as needed.
   [[nodiscard]] std::uint32_t in_flight(std::uint64_t bytes, std::size_t flows = 1) const;
   /// Calls `measure` with streams that warm up 2^`times` as long and have as many times more in
   /// flight.
   void doubled(int times, const std::function<void()>& measure);
-  /// Long ways make every stream longer: what the budget was reckoned without, unless the user gave
-  /// it.
+  /// Long ways make every stream longer: the additional time beyond the budget's estimate, unless
+  /// the user gave the budget.
   void allow_for_long_ways();
 
   /// Writes of `bytes`, or shorter ones where that many do not fit into a receiver's memory; times
-  /// in seconds, the windows' at scale 1. On long ways both are longer: a connection that begins,
-  /// or was idle, doubles what it has under way with each round trip.
+  /// in seconds, the windows' at scale 1. On long ways both are longer: a new or idle connection
+  /// doubles its traffic with each round trip.
   [[nodiscard]] FlowTask stream_task(std::vector<Flow> flows, std::uint64_t bytes, double warm_up,
                                      double window, int windows);
   [[nodiscard]] FlowRates stream(const FlowTask& task);
-  /// `total` gets what arrived at each rank: [rank][window].
+  /// `total` gets the arrivals at each rank: [rank][window].
   [[nodiscard]] FlowRates stream(const FlowTask& task, FlowRates& total);
 
 private:
@@ -99,26 +99,26 @@ private:
   double m_scale;
   std::mt19937_64 m_random;
   RunClock m_clock;
-  double m_warm_up = 1; ///< warm-ups are so many times as long
+  double m_warm_up = 1; ///< factor on warm-ups
   std::string m_transport;
 };
 
-/// Up to here the latency and the processors are in a write's time.
+/// Up to this size latency and processors dominate a write's time.
 inline constexpr std::uint64_t k_short_write_bytes = 65536;
 
-/// `flows`, disjoint, in groups that may be measured at once: all of them where writes are long; of
-/// short ones no computer has more than half as many as processors.
+/// `flows`, disjoint, in groups that may be measured at once: all of them where writes are long;
+/// for short ones no computer has more than half as many flows as processors.
 [[nodiscard]] std::vector<std::vector<Flow>>
 writes_at_once(const std::vector<Flow>& flows, std::uint64_t bytes, const ClusterMember& member);
 
 /// `count` timed writes of `bytes` by each flow, which its receiver answers with 8 bytes. Before
-/// them so many that what a rate limiter lets through after a pause is past, but not more than
+/// them as many untimed writes as a rate limiter lets through after a pause, at most
 /// `most_warm_up`. `first`: place in the source of the first one, so that data differ. A rank is in
 /// one flow at most.
 [[nodiscard]] FlowTask write_task(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t count,
                                   std::uint64_t most_warm_up, std::uint64_t first);
 
-/// Seconds of the writes alone, from the post to the last byte, out of the round trips of a
+/// Seconds of the writes alone, from the post to the last byte, from the round trips of a
 /// write_task at its sender: the answer takes `answer_s`, a latency. A write takes no less than its
 /// short answer, so never less than half of both.
 [[nodiscard]] std::vector<double> write_seconds(const std::vector<double>& round_trip_s,
@@ -131,48 +131,48 @@ using PairSamples = std::map<std::pair<int, int>, std::vector<double>>;
 inline constexpr std::uint64_t k_pair_write_sizes[] = {4096,    16384,   65536,   262144,
                                                        1048576, 4194304, 16777216};
 
-/// What became of one size of one pair's writes.
+/// The result for one size of one pair's writes.
 struct PairWrite {
   std::vector<double> seconds; ///< of a write in that direction, from the post to its last byte
-  std::string why_not;         ///< when there are none
+  std::string why_not;         ///< reason for missing seconds
 };
 
-/// What is known of the pairs. Used at rank 0.
+/// The results for the pairs. Used at rank 0.
 struct PairResults {
-  double rate = 0;             ///< of a port, bytes per second
-  std::uint64_t part = 0;      ///< bytes of one write
-  std::uint64_t pair_part = 0; ///< the same of the pairs' cells: chosen before all rates were known
-  /// By rank: the best that a machine was seen to do twice with any other, a direction under the
+  double rate = 0;        ///< of a port, bytes per second
+  std::uint64_t part = 0; ///< bytes of one write
+  std::uint64_t pair_part =
+      0; ///< bytes of one write of the pairs' cells: chosen before all rates were known
+  /// By rank: the best rate that a machine reached twice with any other, a direction under the
   /// other's load (ports_seen_twice()).
   std::vector<double> port_seen;
   std::vector<RoundRates> rounds;
   PairSamples one_way, two_way;
-  /// By pair, the lower rank first: half of a round trip, which is as good as either direction.
+  /// By pair, the lower rank first: half of a round trip, for either direction.
   PairSamples latency;
   /// By (from, to) and bytes; empty unless they were measured.
   std::map<std::pair<int, int>, std::map<std::uint64_t, PairWrite>> writes;
 };
 
-/// Measures what two machines of a cluster do with each other, all pairs of a round of disjoint
-/// ones at once.
+/// Measures pairs of machines of a cluster, all pairs of a round of disjoint ones at once.
 class PairSteps {
 public:
   explicit PairSteps(ClusterSteps& steps) : m_steps(steps) {}
 
-  /// All pairs' latencies, and roughly how fast they are. A write should take some milliseconds:
-  /// then a window holds many of them, and their number does not keep the processors busy.
+  /// All pairs' latencies, and their approximate rates. A write should take some milliseconds: then
+  /// a window holds many of them, and their number does not keep the processors busy.
   void calibrate();
-  /// Rates both ways, with as much in flight as makes no pair faster (grow_until_steady()), and
-  /// with that each way alone: all that is found but for the writes.
+  /// Rates both ways, with the number in flight that makes no pair faster (grow_until_steady()),
+  /// and with that each way alone: everything except the writes.
   void measure();
-  /// The time of one write by size, for each direction of each pair: after measure(). `each` is
-  /// about how long one direction of a round may take.
+  /// The time of one write by size, for each direction of each pair: after measure(). `each` is the
+  /// approximate time for one direction of a round.
   void measure_writes(Seconds each);
-  /// What measure_writes() may take for each direction of each round.
+  /// The time of measure_writes() for each direction of each round.
   [[nodiscard]] std::size_t write_steps() const;
 
-  /// All pairs both ways at once; each pair's rate, and the samples of all together in one
-  /// direction: of the slower one.
+  /// All pairs both ways at once; each pair's rate, and the samples of all together in the slower
+  /// direction.
   [[nodiscard]] std::pair<RoundRates, std::vector<double>>
   measure_round(const Pairing& pairs, const std::string& step, std::uint64_t bytes, double window);
 
@@ -180,8 +180,8 @@ public:
 
 private:
   void measure_latency(const Pairing& pairs);
-  /// Doubles what is in flight until no pair becomes faster, both ways at once; the rates with
-  /// that.
+  /// Doubles the number in flight until no pair becomes faster, both ways at once; returns the
+  /// rates with it.
   FlowRates grow(const Pairing& pairs, FlowTask& task);
   void confirm_ports();
   void confirm_rounds();
@@ -201,15 +201,15 @@ struct BisectionResult {
 };
 
 struct RackResults {
-  std::vector<int> rack_of; ///< by rank; all 0 where there are no racks
+  std::vector<int> rack_of; ///< by rank; all 0 without racks
   std::vector<BisectionResult> bisections;
   std::map<int, std::vector<double>> uplinks; ///< by rack, samples of the slower direction
-  /// Why the racks may be others, and what to do about it; empty where they are certain.
+  /// Reason to doubt the racks, and the remedy; empty where they are certain.
   std::string doubt;
 };
 
-/// Finds whether any half of a cluster can send to the other at full speed, and where its racks are
-/// when it cannot. After PairSteps::measure().
+/// Finds whether any half of a cluster can send to the other at full speed, and its racks if not.
+/// After PairSteps::measure().
 class RackSteps {
 public:
   static constexpr double k_full_bisection = 0.95;
@@ -218,13 +218,13 @@ public:
 
   void measure();
 
-  /// What went through the ports of several machines: the halves, and each rack's uplink.
+  /// The traffic through the ports of several machines: the halves, and each rack's uplink.
   [[nodiscard]] std::vector<Passage> passages() const;
-  /// Measures again what is more than its ports carry, by rank: what was fast only once does not
-  /// count.
+  /// Measures passages again that carried more than their ports, by rank: a rate that was reached
+  /// only once does not count.
   void confirm(const std::vector<double>& port);
 
-  /// Of flows that may have to share something thin: they are slower than a port.
+  /// Windows for flows that may share a thin link: they are slower than a port.
   [[nodiscard]] std::uint64_t part() const;
   [[nodiscard]] int count() const; ///< of racks
 

@@ -11,15 +11,15 @@
 
 namespace reckon {
 
-/// The machine `id` of a tree that has no other: its cores and memory.
+/// The machine `id` of a tree without machines: its cores and memory.
 [[nodiscard]] MachineGroup machine_group(const Topology& topology, const std::string& id,
                                          const std::string& name);
 
 /// Puts the machine "m0", its tree, its fingerprint and the facts about it into the profile.
 void describe_machine(Profile& profile, Topology topology, const Environment& environment);
 
-/// Completes what was measured: the source, the fits, the cells by key, what the context says of
-/// every probe, and the number of broken cells.
+/// Completes a measured profile: the source, the fits, the cells by key, the context of every
+/// probe, and the number of broken cells.
 void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds budget, Seconds took);
 
 /// alpha + bytes/beta per segment, and the knee, for each group of cells that differ only in bytes
@@ -27,14 +27,14 @@ void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds bu
 /// not count; groups of fewer than 5 sizes get no fit.
 [[nodiscard]] std::vector<Fit> fits_of(const std::vector<Cell>& cells);
 
-/// Names the ceiling of each rate that has none: of copies, reads, writes, sums and optimizer
-/// steps, the memory traffic that the STREAM-like cells reached with as many threads (for NUMA
-/// pairs: with all), converted to how the cell counts bytes.
+/// Names the ceiling of each rate without one: for copies, reads, writes, sums and optimizer steps,
+/// the memory traffic of the STREAM-like cells with as many threads (for NUMA pairs: with all),
+/// converted to the cell's way of counting bytes.
 void add_ceilings(std::vector<Cell>& cells);
 
-/// A profile with the tree of a machine that is not here and no cells: its source and its context
-/// say that nothing was measured. `name` empty: the file's name without its ending. Throws
-/// Error{input} as read_topology_file() does.
+/// A profile with the tree of a machine elsewhere and without cells: its source and its context say
+/// that nothing was measured. `name` empty: the file's name without its ending. Throws Error{input}
+/// as read_topology_file() does.
 [[nodiscard]] Profile profile_of_topology_file(const std::string& path,
                                                const std::string& name = "");
 

@@ -14,10 +14,10 @@ namespace reckon {
 struct FabricProbeOptions : FabricCrewOptions {
   std::string machine;                 ///< its id in the profile
   std::vector<std::string> transports; ///< names of available_transports()
-  std::vector<std::uint64_t> sizes;    ///< of fabric_write; empty: curve_sizes()
+  std::vector<std::uint64_t> sizes;    ///< for fabric_write; empty: curve_sizes()
   bool thorough = false;               ///< all sizes, directions and windows
-  int max_pairs = 0;                   ///< of fabric_aggregate; 0: half the processors, at least 4
-  Seconds hang_limit{5};               ///< beyond a cell's budget: then its processes are killed
+  int max_pairs = 0;                   ///< for fabric_aggregate; 0: half the processors, at least 4
+  Seconds hang_limit{5}; ///< limit beyond a cell's budget; then its processes are killed
 };
 
 /// What processes of this machine get from each transport, through the same movers, waits and steps

@@ -14,7 +14,7 @@
 
 namespace reckon {
 
-/// Nothing came from a process in time, or the user wants to stop.
+/// A process was silent for too long, or the user wants to stop.
 class FabricTimeout : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -24,35 +24,35 @@ public:
   FabricInterrupt() : std::runtime_error("interrupted") {}
 };
 
-/// Bytes that one rank sends from and receives into, each, at most `most`. Writes go round it.
+/// Bytes of each rank's source, and of its target, at most `most`. Writes go round them.
 [[nodiscard]] std::uint64_t fabric_footprint(int rank, std::uint64_t most = UINT64_MAX);
 
 struct FabricCrewOptions {
-  std::uint64_t seed = 1;               ///< of the data that are sent
+  std::uint64_t seed = 1;               ///< of the transmitted data
   std::uint64_t footprint = UINT64_MAX; ///< most memory that a rank sends from, or receives into
-  /// Processors for the ranks, in turn, as the executor gives them to its lanes; empty: any.
+  /// Processors of the ranks, in turn, as the executor gives them to its lanes; empty: any.
   std::vector<int> cpus;
   std::function<bool()> interrupted;
-  std::function<void(pid_t)> started; ///< told of each process
+  std::function<void(pid_t)> started; ///< is told of each process
   /// Called in the process of that rank.
   std::function<std::unique_ptr<Mover>(const std::string& transport, int rank)> make =
       [](const std::string& transport, int /*rank*/) { return make_mover(transport); };
 };
 
 /// Processes of this machine that can reach each other over one transport and wait for tasks. They
-/// sleep between tasks, die with this process, and are killed when the crew goes.
+/// sleep between tasks, die with this process, and are killed when the crew is destroyed.
 class FabricCrew {
 public:
-  /// Forks the ranks and connects them. Throws what the first of them threw (Error{unavailable}
-  /// when the transport cannot be used here), FabricTimeout or FabricInterrupt.
+  /// Forks the ranks and connects them. Throws the first rank's error (Error{unavailable} when the
+  /// transport cannot be used here), FabricTimeout or FabricInterrupt.
   FabricCrew(std::string transport, int ranks, FabricCrewOptions options);
   FabricCrew(const FabricCrew&) = delete;
   FabricCrew& operator=(const FabricCrew&) = delete;
   ~FabricCrew();
 
-  /// Gives a task to the first `ranks` ranks, which are all that it names, and waits for their
+  /// Gives a task to the first `ranks` ranks, the only ones that it names, and waits for their
   /// outcomes. Throws Error{operation} when a rank failed or died, FabricTimeout after `limit`,
-  /// FabricInterrupt; the crew is of no use after that.
+  /// FabricInterrupt; the crew is unusable after that.
   [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task, std::size_t ranks,
                                              Seconds limit);
 

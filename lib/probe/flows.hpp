@@ -18,8 +18,8 @@ namespace reckon {
 
 using MakeMover = std::function<std::unique_ptr<Mover>(const std::string& transport)>;
 
-/// Distance between the places of two writes in a row: whole pages for what is that long, else
-/// whole cache lines.
+/// Distance between the places of two consecutive writes: whole pages for writes of at least a
+/// page, else whole cache lines.
 [[nodiscard]] std::uint64_t place_of_write(std::uint64_t bytes);
 
 /// One direction between two ranks.
@@ -28,7 +28,7 @@ struct Flow {
   bool operator==(const Flow&) const = default;
 };
 
-/// What ranks do together, the same text for all of them.
+/// A task of the ranks together, the same text for all of them.
 struct FlowTask {
   enum class Kind {
     stream, ///< all flows at once for a while; receivers tell the rate of each window of it
@@ -40,18 +40,18 @@ struct FlowTask {
   /// ping, echo: a rank is in one of them at most; series: a rank sends one and receives one at
   /// most
   std::vector<Flow> flows{};
-  std::vector<int> lanes{0}; ///< which take part; each carries every flow
+  std::vector<int> lanes{0}; ///< lanes that take part; each carries every flow
   std::uint64_t bytes = 0;   ///< of one write
   /// Writes posted and not completed, of each flow on each lane; stream: and not known to be at the
-  /// receiver, which tells of every sixteenth of them.
+  /// receiver, which acknowledges every sixteenth of them.
   std::uint32_t in_flight = 4;
   std::uint64_t first = 0;     ///< place in the source of the first write, so that data differ
   std::int64_t warm_up_ns = 0; ///< stream: before the first window
   std::int64_t window_ns = 0;
   int windows = 0;
   std::uint64_t warm_up = 0, count = 0; ///< ping, echo: round trips not timed, and timed
-  /// series: after `count` writes go on sending until the receiver has them, and so until the
-  /// slower of two directions is done.
+  /// series: after `count` writes keeps sending until the receiver has them, so that the load lasts
+  /// until the slower of two directions is done.
   bool keep_load = false;
   /// series: targets are this many places (or as many as there is room for), again and again, as
   /// the slots of a server's window; 0: they go round as the sources do.
@@ -63,44 +63,44 @@ struct FlowTask {
   bool operator==(const FlowTask&) const = default;
 };
 
-/// What came of a task at one rank.
+/// The result of a task at one rank.
 struct FlowOutcome {
   /// For each flow to this rank, in the task's order, the rate of each window in bytes per second:
-  /// the slope of what had arrived over time, all lanes together. 0: too little arrived to tell.
+  /// the slope of the arrived bytes over time, all lanes together. 0: too few arrivals.
   std::vector<std::vector<double>> rates;
-  /// The same of all of them together: smoother than their sum, as flows that share a port take
+  /// The same for all of them together: smoother than their sum, as flows that share a port take
   /// turns.
   std::vector<double> total;
   std::vector<double> round_trip_s;    ///< ping, echo, at the sender: each round trip
   std::int64_t begin_ns = 0;           ///< series: monotonic_ns() just before our first write
   std::int64_t end_ns = 0;             ///< series, at the receiver: all `count` writes were here
-  std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
+  std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that differs from the sent one, if any
   bool operator==(const FlowOutcome&) const = default;
 };
 
 [[nodiscard]] std::string encode(const FlowTask& task);
 [[nodiscard]] std::string encode(const FlowOutcome& outcome);
-/// Throw Error{input} on anything else than what encode() wrote.
+/// Throw Error{input} for text that encode() did not write.
 [[nodiscard]] FlowTask decode_task(const std::string& text);
 [[nodiscard]] FlowOutcome decode_flow_outcome(const std::string& text);
 
-/// How much had arrived at a time.
+/// The bytes arrived by a time.
 struct Progressed {
   std::int64_t ns = 0;
   std::uint64_t bytes = 0;
 };
 /// Least-squares slope of bytes over time, in bytes per second, of the points in [from_ns, to_ns).
-/// Takes all arrivals of the window into account and not only the first and the last one, which
-/// come in clumps. 0 with fewer than 3 points or when all are at one time. `points` ascend in time.
+/// Uses all arrivals of the window and not only the first and the last one, which come in clumps. 0
+/// with fewer than 3 points or when all are at one time. `points` ascend in time.
 [[nodiscard]] double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns,
                                   std::int64_t to_ns);
 
-/// All parts as one: what had arrived of them together, in order of time. Each has been noted from
-/// its first arrival on: one that begins later with much would make the sum jump there.
+/// All parts as one: their joint arrivals, in order of time. Each part counts from its first
+/// arrival on: one that begins later with many bytes would make the sum jump there.
 [[nodiscard]] std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& parts);
 /// The rate in each window of the task, in bytes per second, of several lanes or flows together.
 /// Not the sum of their slopes: parts that share a port take turns, and in its turn each is faster
-/// than its share. Where one window tells nothing, all of them get the slope of the whole.
+/// than its share. Where one window has too few arrivals, all of them get the slope of the whole.
 [[nodiscard]] std::vector<double>
 window_rates(const FlowTask& task, const std::vector<std::span<const Progressed>>& parts);
 
@@ -123,16 +123,16 @@ public:
 
   [[nodiscard]] std::string address() const { return m_mover->address(); }
   void connect(const std::vector<std::string>& addresses);
-  /// Writes that fit side by side into a receiver's part for each of `flows` flows to it.
+  /// Writes that fit side by side into a receiver's memory for each of `flows` flows to it.
   [[nodiscard]] std::uint64_t slots(std::uint64_t bytes, std::size_t flows,
                                     std::size_t lanes) const;
 
-  /// Makes ready for a task. Before a series, at all ranks before any begins.
+  /// Prepares a task. Before a series, at all ranks before any begins.
   void prepare(const FlowTask& task);
-  /// Begins what was prepared; to be called at all ranks at about the same time.
+  /// Begins the prepared task; call it at all ranks at about the same time.
   void begin();
   [[nodiscard]] bool finished_within(std::chrono::milliseconds limit);
-  /// When it has finished. Throws Error{operation} when a lane broke.
+  /// The result at its end. Throws Error{operation} when a lane broke.
   [[nodiscard]] FlowOutcome outcome();
   /// Makes the lanes give up, for destruction in the middle of a task.
   void stop();
@@ -157,7 +157,7 @@ private:
 
   std::unique_ptr<Mover> m_mover;
   Options m_options;
-  std::span<std::byte> m_source, m_target; ///< of the mover: maybe not the processor's to touch
+  std::span<std::byte> m_source, m_target; ///< of the mover: possibly out of the processor's reach
   FlowTask m_task;
   std::int64_t m_begin_ns = 0;
   std::vector<std::unique_ptr<LaneWork>> m_work;
@@ -165,7 +165,7 @@ private:
   std::condition_variable m_finished;
   std::size_t m_running = 0;
   std::atomic<bool> m_stop{false};
-  std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
+  std::vector<std::jthread> m_threads; ///< last: joined before everything they use goes
 };
 
 } // namespace reckon

@@ -11,11 +11,11 @@
 namespace reckon {
 
 struct GpuProbeOptions {
-  /// False: what joins GPUs beside PCIe is not used, as COARSE (section IV-B) measures. CUDA cannot
-  /// be told so, so that pairs that have such a link are measured by way of the host only.
+  /// False: links between GPUs beside PCIe are not used, as in COARSE (section IV-B). CUDA has no
+  /// switch for that, so pairs with such a link are measured through the host only.
   bool nvlink = true;
   std::uint64_t large_bytes = 256ULL << 20U; ///< of the bandwidth cells
-  Seconds links_time{3};                     ///< at most, for what shared links carry
+  Seconds links_time{3};                     ///< most time for the capacities of shared links
 };
 
 /// What GPUs can do. Bandwidths in bytes per second, payload counted once, from pinned memory

@@ -13,25 +13,24 @@ namespace reckon {
 /// Throws Error{operation} with the attempt and the library's words unless `status` is 0.
 void check_gpu(const GpuLibrary& library, GpuStatus status, const std::string& attempt);
 
-/// Times what runs on GPUs at once, by events on the devices (measuring.md rules 1 and 2): all
-/// flows start together, behind a gate that opens when everything is queued, so that the time of
-/// queueing is not in the result.
+/// Times simultaneous work on GPUs, by events on the devices: all flows start together, behind a
+/// gate that opens when everything is queued, so that queueing is not in the result.
 class GpuTimer {
 public:
-  /// One after another in a stream of `device`.
+  /// Consecutive operations in a stream of `device`.
   struct Flow {
     int device = 0;
     std::function<GpuStatus(GpuStream)> step; ///< queues one operation
   };
-  /// What makes the host wait itself, such as a copy of pageable memory, cannot stand behind a
-  /// gate: then `gated` is false and queueing is part of what is measured.
+  /// An operation that makes the host wait, for example a copy of pageable memory, cannot stand
+  /// behind a gate: then `gated` is false and the time includes queueing.
   GpuTimer(GpuLibrary& library, std::vector<Flow> flows, bool gated);
 
   /// Seconds from the common start until all flows have made `count` operations each. Before the
-  /// first time every flow makes one operation without a gate: loading a kernel behind one would
-  /// wait for what is held up.
+  /// first time every flow makes one operation without a gate: loading a kernel behind a gate could
+  /// wait for the gated work.
   [[nodiscard]] Seconds time(std::uint64_t count);
-  /// Of each flow by itself in the last time().
+  /// Seconds of each flow by itself in the last time().
   [[nodiscard]] const std::vector<double>& flow_seconds() const { return m_flow_seconds; }
 
 private:

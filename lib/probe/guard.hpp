@@ -11,8 +11,8 @@
 
 namespace reckon {
 
-/// Watches what else happens on the processors of a measurement (measuring.md rule 16). Abstract so
-/// that the runner can be tested. Thread-compatible.
+/// Watches other activity on the processors of a measurement. Abstract so that the runner can be
+/// tested. Thread-compatible.
 class Guard {
 public:
   Guard() = default;
@@ -20,12 +20,12 @@ public:
   Guard& operator=(const Guard&) = delete;
   virtual ~Guard() = default;
   virtual void begin() = 0;
-  /// What happened since begin() that is enough to doubt measurements: "other processes used 0.37
-  /// of 2 processors". Empty: nothing.
+  /// The activity since begin() that makes measurements doubtful: "other processes used 0.37 of 2
+  /// processors". Empty: no such activity.
   [[nodiscard]] virtual std::string end() = 0;
 };
 
-/// Sums over the processors asked for, in seconds since boot.
+/// Sums over the given processors, in seconds since boot.
 struct CpuTimes {
   double busy = 0;
   double stolen = 0;
@@ -40,11 +40,11 @@ parse_cpu_times(std::string_view proc_stat, const std::vector<int>& cpus, double
 class ProcGuard final : public Guard {
 public:
   /// Watches `cpus`, the processors this process may use: on a large host under a cpuset, the rest
-  /// is not our business.
+  /// does not matter.
   explicit ProcGuard(std::vector<int> cpus);
   void begin() override;
   [[nodiscard]] std::string end() override;
-  /// From now on `pid`, a process that we started, is not counted as another one.
+  /// From now on `pid`, a process that we started, does not count as another one.
   void add_own_process(pid_t pid) { m_own.push_back(pid); }
 
 private:
@@ -60,8 +60,8 @@ private:
   Reading m_begin;
 };
 
-/// The judgement of ProcGuard, from what was counted over `seconds` on `cpus` processors: all times
-/// in seconds.
+/// The judgement of ProcGuard on the counts over `seconds` on `cpus` processors: all times in
+/// seconds.
 [[nodiscard]] std::string judge_disturbance(double seconds, std::size_t cpus, double busy,
                                             double own, double stolen, double tick);
 

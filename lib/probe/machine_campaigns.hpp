@@ -10,20 +10,19 @@
 
 namespace reckon {
 
-/// How long until another core sees a changed cache line: two pinned threads hand one line back and
-/// forth by compare-and-swap; the value is one way, half of a round trip (measuring.md rule 11).
-/// All ordered pairs of 4 cores that are spread evenly; thoroughly of 16.
+/// Time until another core sees a changed cache line: two pinned threads hand one line back and
+/// forth by compare-and-swap; the value is one way, half of a round trip. All ordered pairs of 4
+/// evenly spread cores; thoroughly of 16.
 [[nodiscard]] Campaign core_latency_campaign(Workbench& bench);
 
-/// How long 20 million multiplications take, each of which needs the one before, on every core at
-/// once, until the last core has them: the clock rate of the slowest core, and whether others keep
-/// it busy. A sample lasts longer than others' turns on a processor.
+/// Time of 20 million dependent multiplications on every core at once, until the last core has
+/// finished: the clock rate of the slowest core, and the load by others. A sample lasts longer than
+/// others' turns on a processor.
 [[nodiscard]] Campaign processor_campaign(Workbench& bench);
 
-/// How long a dependent load takes (rule 10): in each cache of the first node (`state` L1, L2, ...;
-/// half of it is visited), and from each node to each memory ("memory"; four times the
-/// last-level cache). `from` is where the thread runs, `to` where the memory is. Thoroughly also by
-/// footprint (`bytes`) from 16 KiB on.
+/// Time of a dependent load: in each cache of the first node (`state` L1, L2, ...; half of it is
+/// visited), and from each node to each memory ("memory"; four times the last-level cache). `from`
+/// is the thread's node, `to` the memory's. Thoroughly also by footprint (`bytes`) from 16 KiB on.
 [[nodiscard]] Campaign memory_latency_campaign(Workbench& bench);
 
 /// Links the lines (64 bytes) of `memory` to one cycle that visits every line once, in random order
@@ -39,38 +38,38 @@ namespace reckon {
 /// - read: threads next to `to` add up what lies on `from`;
 /// - write: threads next to `from` fill memory of `to` (memset).
 /// "two_way": half of the threads move the other way at the same time; the value is the sum of both
-/// directions, the remark gives each (measuring.md rule 15). A pair is measured two-way once, with
+/// directions, the remark gives each. A pair is measured two-way once, with
 /// from <= to; on one node the two streams run through it in opposite directions.
 [[nodiscard]] Campaign numa_bandwidth_campaign(Workbench& bench);
 
-/// What this machine's memory gives at most, as STREAM counts it (reads and writes, without what
-/// the hardware reads before writing): copy, a = b, and add, a = b + c, by number of threads over
-/// all nodes and, where there are several nodes, by all threads of each. The better of ordinary
-/// and non-temporal stores. These are the ceilings of the other cells.
+/// The greatest rates of this machine's memory, as STREAM counts them (reads and writes, without
+/// the reads that precede writes): copy, a = b, and add, a = b + c, by number of threads over all
+/// nodes and, with several nodes, by all threads of each. The better of ordinary and non-temporal
+/// stores. These are the ceilings of the other cells.
 [[nodiscard]] Campaign stream_campaign(Workbench& bench);
 
-/// How fast gradients are added up (BytePS figure 9a): for fp32, fp16 and bf16, by number of
-/// threads, with 2, 4 and 8 operands (`sources`) in parts of 256 KiB, 1 MiB and 4 MiB (`bytes`)
-/// from cold memory; only thoroughly all combinations. The first operand is also the destination,
-/// as on a server that adds what arrives to what it has. The rate is that of all threads together
-/// and counts what arrives: bytes of one operand times (sources - 1).
+/// Rates of adding gradients (BytePS figure 9a): for fp32, fp16 and bf16, by number of threads,
+/// with 2, 4 and 8 operands (`sources`) in parts of 256 KiB, 1 MiB and 4 MiB (`bytes`) from cold
+/// memory; only thoroughly all combinations. The first operand is also the destination, as on a
+/// server that adds arrivals to its own data. The rate is that of all threads together and counts
+/// arrivals: bytes of one operand times (sources - 1).
 [[nodiscard]] Campaign reduce_campaign(Workbench& bench);
 
-/// What ranks that share memory do with a part (Plan::sums_in_place): 2, 4 and 8 operands
+/// The work of ranks that share memory on a part (Plan::sums_in_place): 2, 4 and 8 operands
 /// (`sources`) of 1 MiB in memory that processes can share, cold, become the sum of all, by number
 /// of threads: fp32 with all numbers of operands, fp16 and bf16 with two. The rate is that of all
-/// threads together and counts what is read and written: twice the bytes of all operands.
+/// threads together and counts reads and writes: twice the bytes of all operands.
 [[nodiscard]] Campaign in_place_campaign(Workbench& bench);
 
-/// What a server without a gradient of its own does with a part (PHub's aggregator): operands from
-/// cold memory are summed into a slot of a window, in fp32, and the sum is read at once, as a
-/// transport does that sends it. With stores through the caches and around them (`operation`), one
-/// thread and all, 2 and 8 operands, parts of 32 KiB to 4 MiB. The rate counts as reduce_sum.
+/// The work of a server without a gradient on a part (PHub's aggregator): operands from cold memory
+/// are summed into a slot of a window, in fp32, and the sum is read at once, as by a transport that
+/// sends it. With stores through the caches and around them (`operation`), one thread and all, 2
+/// and 8 operands, parts of 32 KiB to 4 MiB. The rate counts as reduce_sum.
 [[nodiscard]] Campaign stores_campaign(Workbench& bench);
 
-/// How fast parameters are updated (BytePS figure 9b): SGD, momentum, RMSProp and Adam in fp32, by
-/// number of threads, in parts of 1 MiB from cold memory. The rate counts bytes of parameters of
-/// all threads together; gradient and state come on top.
+/// Rates of optimizer steps (BytePS figure 9b): SGD, momentum, RMSProp and Adam in fp32, by number
+/// of threads, in parts of 1 MiB from cold memory. The rate counts bytes of parameters of all
+/// threads together, without gradient and state.
 [[nodiscard]] Campaign optimizer_campaign(Workbench& bench);
 
 /// Communication and computation in each other's way (ACE, section III): how long a communication
@@ -90,16 +89,16 @@ namespace reckon {
 /// goes on until the first has been timed often enough, so that all of it is disturbed.
 [[nodiscard]] Campaign contention_campaign(Workbench& bench);
 
-/// A computation that something else is measured beside.
+/// A computation beside the measured work.
 struct ComputeKind {
   bool embedding = false; ///< lookups; else a matrix product
-  std::size_t size = 0;   ///< of a matrix's side, or of a batch
+  std::size_t size = 0;   ///< side of a matrix, or size of a batch
   /// As CellKey::operation: "gemm_1000".
   [[nodiscard]] std::string name() const;
 };
 
-/// Adds to the key of a cell of contention what its communication of key.bytes is: a sum of two
-/// fp32 operands, or a copy to `to`. Nothing where there is none.
+/// Adds to the key of a cell of contention the kind of its communication of key.bytes: a sum of two
+/// fp32 operands, or a copy to `to`. Unchanged without a communication.
 void describe_traffic(CellKey& key, bool sum, const std::string& to);
 
 } // namespace reckon

@@ -10,8 +10,8 @@
 
 namespace reckon {
 
-// The data that measurements copy and that processes send each other, so that what arrives can be
-// checked without being kept: they differ from place to place and from seed to seed.
+// The data that measurements copy and that processes send each other, checkable on arrival without
+// a stored copy: they differ from place to place and from seed to seed.
 
 [[nodiscard]] inline std::byte pattern_byte(std::uint64_t seed, std::uint64_t place) {
   return static_cast<std::byte>(gpu_pattern_word(place / 8, seed) >> (8 * (place % 8)));

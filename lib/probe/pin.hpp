@@ -10,15 +10,15 @@
 namespace reckon {
 
 /// Binds the calling thread to one processor and checks that it runs there. Throws Error{operation}
-/// (a processor outside of our cpuset, for example).
+/// (for example for a processor outside our cpuset).
 void bind_to_cpu(int cpu);
 
-/// Where the pages of a buffer really are (measuring.md rule 12).
+/// The actual places of a buffer's pages.
 struct Placement {
-  std::size_t pages_checked = 0;   ///< 0: the kernel would not say
-  std::size_t pages_elsewhere = 0; ///< on another NUMA node than asked for
+  std::size_t pages_checked = 0;   ///< 0: the kernel did not answer
+  std::size_t pages_elsewhere = 0; ///< on another NUMA node than requested
   double huge = 0;                 ///< fraction of the buffer in transparent huge pages
-  /// What is not as asked for: "12 of 512 pages are on another node". Empty: all is well.
+  /// The difference from the request: "12 of 512 pages are on another node". Empty: no difference.
   std::string doubt;
 };
 
@@ -31,8 +31,8 @@ public:
   NodeMemory() = default;
   /// `os_node` is the operating system's number; nullopt: wherever the touching thread is. The
   /// calling thread touches every page (with zeros). Where binding memory is forbidden (a
-  /// container's seccomp filter), first touch decides: call from a thread bound to the node.
-  /// Throws Error{operation} when there is not that much memory.
+  /// container's seccomp filter), first touch decides: call from a thread bound to the node. Throws
+  /// Error{operation} when memory is short.
   NodeMemory(std::uint64_t bytes, std::optional<int> os_node, Pages pages = Pages::huge);
   NodeMemory(NodeMemory&& other) noexcept;
   NodeMemory& operator=(NodeMemory&& other) noexcept;
@@ -52,8 +52,8 @@ private:
   std::optional<int> m_node;
 };
 
-/// As long as it lives, this thread, and the threads and processes that it starts, go before those
-/// of others, where the system allows it: what they do then takes little from what is measured.
+/// As long as it lives, this thread, and the threads and processes that it starts, have precedence
+/// over others, where the system allows it, so that other work disturbs measurements less.
 class Precedence {
 public:
   Precedence();

@@ -14,11 +14,11 @@
 
 namespace reckon {
 
-/// What every probe is told.
+/// The options of every probe.
 struct ProbeRequest {
-  std::vector<std::string> transports; ///< to measure; empty: those that are usual
+  std::vector<std::string> transports; ///< transports to measure; empty: the usual ones
   std::uint64_t seed = 1;
-  std::string name;  ///< of the profile; empty: made from the hosts' names
+  std::string name;  ///< name of the profile; empty: made from the hosts' names
   std::string flags; ///< the command line, for the profile's context
   std::function<bool()> interrupted;
   /// As RunnerOptions::progress.
@@ -26,7 +26,7 @@ struct ProbeRequest {
 };
 
 struct ProbeOptions : ProbeRequest {
-  std::optional<Seconds> budget; ///< for everything; absent: what the cells take
+  std::optional<Seconds> budget; ///< for everything; absent: the cells' own time
   bool thorough = false;         ///< whole curves and all combinations
   std::vector<std::string> only; ///< cases; empty: all
   bool nvlink = true;            ///< false: GPUs are measured as if PCIe alone joined them
@@ -36,7 +36,7 @@ struct ProbeOptions : ProbeRequest {
 
 struct ProbeResult {
   Profile profile;
-  std::vector<std::string> warnings; ///< for the user, each with a cure
+  std::vector<std::string> warnings; ///< for the user, each with a remedy
   bool interrupted = false;
   std::size_t broken = 0; ///< cells that failed, timed out or moved wrong data
 };
@@ -45,7 +45,7 @@ struct ProbeResult {
 /// measure it at once, and write one file.
 void require_own_machine(const std::optional<JobEnvironment>& job);
 
-/// What probe_machine() measures: the same each time on a machine.
+/// The cells of probe_machine(): the same each time on a machine.
 struct ProbeList {
   std::vector<CellKey> cells;
   Seconds estimate{0};
@@ -54,8 +54,8 @@ struct ProbeList {
 [[nodiscard]] ProbeList list_probe(const ProbeOptions& options);
 
 /// Measures this machine. Throws Error{usage} for an unknown case or transport name in the options,
-/// Error{unavailable} when this machine cannot be measured or a transport that was asked for is not
-/// there. What goes wrong with single cells is in the profile.
+/// Error{unavailable} when this machine cannot be measured or a requested transport is missing.
+/// Errors of single cells are in the profile.
 [[nodiscard]] ProbeResult probe_machine(const ProbeOptions& options);
 
 } // namespace reckon

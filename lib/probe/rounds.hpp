@@ -13,7 +13,7 @@ namespace reckon {
   return static_cast<std::size_t>(rank);
 }
 
-/// Pairs of ranks that share none, so that all of them can be measured at once.
+/// Pairs of ranks that share no rank, so that all of them can be measured at once.
 using Pairing = std::vector<std::pair<int, int>>;
 
 /// Every pair of `ranks` ranks (at least 2) exactly once, in as few rounds of disjoint pairs as
@@ -21,7 +21,7 @@ using Pairing = std::vector<std::pair<int, int>>;
 /// circle method: one rank stands, the others walk around it). The lower rank is first in a pair.
 [[nodiscard]] std::vector<Pairing> round_robin(int ranks);
 
-/// Two halves of the ranks, each of the one paired with one of the other; with an odd number one
+/// Two halves of the ranks, each rank of one paired with one of the other; with an odd number one
 /// rank is left out. Pair i goes from half to half in the order of `order`: its first half against
 /// its second.
 [[nodiscard]] Pairing halves_of(const std::vector<int>& order);
@@ -29,15 +29,15 @@ using Pairing = std::vector<std::pair<int, int>>;
 [[nodiscard]] std::vector<int> shuffled(int ranks, std::mt19937_64& random);
 
 /// `pairs` in order, cut into waves in which each host has at most `most` pairs that touch it:
-/// ranks of one computer would otherwise wait for its processors and not for the network.
-/// host_of[rank]. A pair inside of one host counts once.
+/// otherwise ranks of one computer would wait for its processors and not for the network.
+/// host_of[rank]. A pair inside one host counts once.
 [[nodiscard]] std::vector<Pairing> waves_of(const Pairing& pairs, const std::vector<int>& host_of,
                                             int most);
 
 /// `ranks` cut into stars of neighbours in the list, as equal in size as possible: of `size` ranks
-/// each, up to twice that many less one. In turn each member is the hub and the others send to it
-/// or receive from it, in all stars at once, so that the number of rounds does not grow with that
-/// of the ranks.
+/// each, up to one less than twice that. In turn each member is the hub and the others send to it
+/// or receive from it, in all stars at once, so that the number of rounds does not grow with the
+/// number of ranks.
 [[nodiscard]] std::vector<std::vector<int>> stars_of(const std::vector<int>& ranks, int size);
 
 } // namespace reckon

@@ -13,8 +13,8 @@
 
 namespace reckon {
 
-/// Seconds since it was made. A double holds the time since boot of a machine that is up for years
-/// to some 10 ns only; of a run it holds less than a picosecond.
+/// Seconds since its construction. A double holds the time since boot of a machine that is up for
+/// years to some 10 ns only; of a run it holds less than a picosecond.
 class RunClock final : public Clock {
 public:
   [[nodiscard]] Seconds now() const noexcept override {
@@ -25,8 +25,8 @@ private:
   std::int64_t m_start_ns = monotonic_ns();
 };
 
-/// How one visit of a cell is sampled (measuring.md rules 4 and 6). It takes its budget: how well
-/// the cell is known is judged over all of its visits.
+/// How one visit of a cell is sampled. It uses its whole budget: the precision is judged over all
+/// visits of a cell.
 struct SampleLimits {
   Seconds budget{0.02}; ///< warm-up and samples together
   std::size_t max_samples = 5'000;
@@ -37,16 +37,16 @@ struct SampleLimits {
   Seconds timer_step{50e-9}; ///< a time below 100 of these is too short
 };
 
-/// What sampling gave.
+/// The result of sampling.
 struct Samples {
-  std::vector<double> seconds; ///< of one operation each
+  std::vector<double> seconds; ///< seconds of one operation each
   std::uint64_t batch = 1;     ///< operations timed together for one sample
   bool interrupted = false;
   std::vector<double> rank_seconds; ///< median time of one operation on each thread
 };
 
-/// Decides, sample after sample, how many operations the next timing covers and when time is up.
-/// Reads the time only through `clock`. Thread-compatible.
+/// Decides, sample after sample, the number of operations of the next timing and the end. Reads the
+/// time only through `clock`. Thread-compatible.
 class Sampler {
 public:
   Sampler(const SampleLimits& limits, const Clock& clock, std::function<bool()> interrupted = {});
@@ -61,7 +61,7 @@ public:
   /// Seconds for one operation, in the order taken; without the warm-up.
   [[nodiscard]] const std::vector<double>& samples() const { return m_samples; }
   [[nodiscard]] bool interrupted() const { return m_interrupted; }
-  /// All of it. `per_rank`: times of one operation on each thread, of which the medians are told.
+  /// The whole result. `per_rank`: times of one operation on each thread, whose medians it takes.
   [[nodiscard]] Samples result(const std::vector<std::vector<double>>& per_rank = {}) const;
 
 private:
@@ -83,12 +83,12 @@ private:
 /// memory. Must not throw.
 using Operation = std::function<void(std::size_t rank, std::uint64_t index)>;
 
-/// When one thread began and ended its part, in seconds of one clock.
+/// Begin and end of one thread's part, in seconds of one clock.
 struct alignas(128) Timed {
   double begin = 0, end = 0;
 };
 
-/// From the first begin to the last end: what all parts together took (measuring.md rule 2).
+/// From the first begin to the last end: the time of all parts together.
 [[nodiscard]] double whole_time(std::span<const Timed> parts);
 
 /// Runs `operation` on all threads of `team` until there are enough samples. All start together; a
@@ -100,7 +100,7 @@ struct alignas(128) Timed {
 inline constexpr std::size_t k_keep_samples = 100;
 
 /// Puts samples into `cell`: seconds as they are, or `bytes` of one operation as a rate, to 6
-/// digits. Without any the cell is skipped, with the reason.
+/// digits. Without samples the cell is skipped, with the reason.
 void fill_cell(Cell& cell, const Samples& samples, double bytes);
 
 /// Says how many of the samples taken were kept, and whether they vary too much for an ok cell.
@@ -114,7 +114,7 @@ void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spre
 /// Samples of one operation each out of samples of `operations` each.
 void divide(Samples& samples, std::uint64_t operations);
 
-/// What the cell measured does not count: takes its samples away and says why.
+/// Invalidates the cell's measurement: removes its samples and gives the reason.
 void discard(Cell& cell, CellStatus status, const std::string& reason);
 
 /// Adds a remark to cell.reason; with `status`, worsens an ok cell to it.

@@ -14,9 +14,9 @@
 
 namespace reckon {
 
-/// Lets a fixed number of threads pass together, over and over. Waits actively, as what follows is
-/// timed; after 0.2 ms it sleeps in between, so that more threads than processors come through,
-/// too. Never at real-time priority: a spinner there starves whom it waits for. Never by
+/// Lets a fixed number of threads pass together, over and over. Waits actively, as timed work
+/// follows; after 0.2 ms it sleeps in between, so that more threads than processors come through,
+/// too. Never at real-time priority: a spinner there starves the thread that it waits for. Never by
 /// sched_yield(): since Linux 6.18 each call gives up a slice of future running time, and thousands
 /// of them starve the caller itself for minutes on a busy machine (seen: 96 s).
 class SpinBarrier {
@@ -41,8 +41,8 @@ public:
   ~Team();
 
   [[nodiscard]] std::size_t size() const { return m_threads.size(); }
-  /// Calls work(rank) on every thread, rank in [0, size()), and waits for all of them. An exception
-  /// of one is thrown here; a function that uses a barrier must not let one thread leave early.
+  /// Calls work(rank) on every thread, rank in [0, size()), and waits for all of them. Rethrows an
+  /// exception of a thread; a function that uses a barrier must not let one thread leave early.
   void run(const std::function<void(std::size_t)>& work);
 
 private:
@@ -68,7 +68,7 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// Keeps threads at work while something else is measured.
+/// Keeps threads at work during a measurement.
 class Background {
 public:
   /// Each of the threads on `cpus` calls work(rank, 0), work(rank, 1), ...; all have done so once

@@ -33,8 +33,8 @@ struct CorePlace {
   std::size_t node = 0; ///< index into Workbench::nodes()
 };
 
-/// What the campaigns of one machine share: its places, pinned threads, memory on each node, and
-/// what was learnt on the way. Thread-compatible.
+/// The common part of the campaigns of one machine: its places, pinned threads, memory on each
+/// node, and results for later campaigns. Thread-compatible.
 class Workbench {
 public:
   /// `machine` is the id of a machine in `topology`. Throws Error{unavailable} when it has no core
@@ -44,11 +44,11 @@ public:
   /// More cells than the usual ones: whole curves, all numbers of threads.
   void measure_thoroughly() { m_thorough = true; }
   [[nodiscard]] bool thorough() const { return m_thorough; }
-  /// Lets cold_bytes() be no more than this; cells that had less than they should say so.
+  /// Limits cold_bytes() to this; cells with less should say so.
   void limit_memory(std::uint64_t bytes) { m_most_cold = bytes; }
 
   [[nodiscard]] const std::string& machine() const { return m_machine; }
-  /// Those next to cores first; the first of all is the home of what is measured on one node only.
+  /// Nodes with cores first; the first of all is the home of measurements on one node only.
   [[nodiscard]] const std::vector<NodePlace>& nodes() const { return m_nodes; }
   [[nodiscard]] const std::vector<CorePlace>& cores() const { return m_cores; }
   [[nodiscard]] std::uint64_t seed() const { return m_seed; }
@@ -60,36 +60,35 @@ public:
   [[nodiscard]] std::vector<int> thread_counts() const;
   /// `threads` cores, taken from the nodes in turn, so that few threads already use all memories.
   [[nodiscard]] std::vector<CorePlace> spread(int threads) const;
-  /// Up to `threads` processors next to `node`; those of the first node with cores where it has
-  /// none.
+  /// Up to `threads` processors next to `node`; those of the first node with cores if it has no
+  /// cores.
   [[nodiscard]] std::vector<int> cpus_near(std::size_t node, std::size_t threads) const;
 
   /// Threads on these processors; kept for the next user.
   [[nodiscard]] Team& team(const std::vector<int>& cpus);
 
-  /// Capacities of the data caches next to a core, by level, as the machine says them.
+  /// Capacities of the data caches next to a core, by level, from the machine's description.
   [[nodiscard]] const std::map<int, std::uint64_t>& caches() const { return m_caches; }
-  /// Bytes that have to be touched in turn on a node so that none is still cached (measuring.md
-  /// rule 9), visited in turn: twice its last-level caches, at least 256 MiB; less under
-  /// limit_memory().
+  /// Bytes that have to be touched in turn on a node so that every line has left the caches: twice
+  /// its last-level caches, at least 256 MiB; less under limit_memory().
   [[nodiscard]] std::uint64_t cold_bytes(std::size_t node) const;
 
   /// Memory on a node, `which` 0 or 1, at least `bytes` long; the same as long as it is long
-  /// enough. Throws Error{unavailable} when that would take more than half of what is free.
+  /// enough. Throws Error{unavailable} when it would take more than half of the free memory.
   [[nodiscard]] std::span<std::byte> memory(std::size_t node, std::size_t which,
                                             std::uint64_t bytes);
   /// fill_numbers() in memory `which` of all nodes.
   void fill_numbers(std::size_t which);
-  /// The remark that a cell owes its reader about the memory it used: wrong node, small pages, too
-  /// little of it to be cold.
+  /// A cell's remark on the memory that it used: wrong node, small pages, too little of it to be
+  /// cold.
   void remark_placement(Cell& cell, std::size_t node, std::size_t which) const;
   /// Least fraction of any memory so far that is in huge pages; nullopt before the first.
   [[nodiscard]] std::optional<double> huge_fraction() const;
   void release_memory();
 
-  /// What is left of `budget` since `since`; some milliseconds at least.
+  /// The rest of `budget` since `since`; some milliseconds at least.
   [[nodiscard]] Seconds left(Seconds since, Seconds budget) const;
-  /// sample_team with the usual limits; `budget` is for everything since `since`.
+  /// sample_team with the usual limits; `budget` is for all time since `since`.
   [[nodiscard]] Samples sample(Team& team, Seconds since, Seconds budget,
                                const Operation& operation, SampleLimits limits = {}) const;
 

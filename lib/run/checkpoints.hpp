@@ -19,47 +19,48 @@
 
 namespace reckon {
 
-/// What became of a run's checkpoints; the same at every rank.
+/// The outcome of a run's checkpoints; the same at every rank.
 struct CheckpointCounts {
   std::uint64_t complete = 0;
   std::uint64_t skipped = 0; ///< due while the one before was still being written
   std::uint64_t failed = 0;
   std::string first_failure;
-  std::uint64_t bytes = 0;           ///< of one, all ranks together
-  std::vector<double> write_seconds; ///< of each that was complete: the slowest rank's
+  std::uint64_t bytes = 0;           ///< bytes of one checkpoint, all ranks together
+  std::vector<double> write_seconds; ///< of each complete one: the slowest rank's
 };
 
-/// How far one rank is with its checkpoints: what it says at a barrier.
+/// The progress of one rank with its checkpoints, which it reports at a barrier.
 struct CheckpointState {
   bool busy = false;
   std::uint64_t bytes = 0; ///< of its part of one checkpoint
   std::string digest, error;
   double seconds = 0;
-  std::uint64_t manifest = 0; ///< rank 0: step of the last that was declared complete, or failed to
+  std::uint64_t manifest =
+      0; ///< rank 0: step of the last checkpoint that was declared complete or failed
   std::string manifest_error; ///< rank 0: why it failed
   [[nodiscard]] PeerFields fields();
 };
 
-/// One rank's part in saving checkpoints while iterations go on. The snapshot that an iteration
-/// left in the rank's memory is written by a thread of low priority; ranks tell each other at the
-/// barriers that they meet at anyway how far they are, and rank 0 declares a checkpoint complete
-/// once every part is on disk. The last two complete ones are kept.
+/// One rank's part in saving checkpoints while iterations go on. A thread of low priority writes
+/// the snapshot that an iteration left in the rank's memory. Ranks report their progress at the
+/// barriers of the iterations, and rank 0 declares a checkpoint complete once every part is on
+/// disk. The last two complete checkpoints are kept.
 ///
 /// Used by one thread (and its own).
 class Checkpoints {
 public:
   /// Saves after every `every` steps. `saving` is this rank's program with_snapshot(), `views` its
-  /// memory; both outlive this. Makes the folder, and removes from it all of this rank but the
-  /// checkpoints after the steps in `keep`: the last two that are complete, in ascending order, of
-  /// which the run goes on from the last.
+  /// memory; both outlive this. Makes the folder, and removes this rank's files from it except the
+  /// checkpoints after the steps in `keep`: the last two complete ones, in ascending order. The run
+  /// resumes from the last.
   Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every, Optimizer optimizer,
               const RankProgram& saving, Views views, std::vector<std::uint64_t> keep);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// Whether the iteration after `steps` steps is one that saves, if the writers have done the one
-  /// before by then. What the run went on from is there already.
+  /// Whether the iteration after `steps` steps saves, if the writers have finished the one before
+  /// by then. The checkpoint that the run resumed from exists already.
   [[nodiscard]] bool due(std::uint64_t steps) const {
     return steps > m_first && steps % m_every == 0;
   }
@@ -67,18 +68,17 @@ public:
   [[nodiscard]] bool idle() const;
   [[nodiscard]] bool idle_within(std::chrono::milliseconds limit) const;
 
-  /// What this rank says at a barrier.
+  /// This rank's report at a barrier.
   [[nodiscard]] CheckpointState state() const;
-  /// What every rank said, by rank. Returns whether the iteration that comes now, after `steps`
-  /// steps, saves; without a number none comes.
+  /// Takes every rank's report, by rank. Returns whether the next iteration, after `steps` steps,
+  /// saves; without a number no iteration follows.
   bool hear(std::span<const CheckpointState> states, std::optional<std::uint64_t> steps);
   /// A rank was writing when it spoke last.
   [[nodiscard]] bool somebody_writes() const { return m_somebody_writes; }
-  /// Nothing is left to tell: every checkpoint is complete or has failed, and everybody knows.
+  /// Nothing is left to report: every checkpoint is complete or has failed, and every rank knows.
   [[nodiscard]] bool concluded() const { return !m_pending && !m_declared; }
 
-  /// The snapshot after `steps` steps is in memory; `wrong` says what is wrong with it, if
-  /// anything.
+  /// The snapshot after `steps` steps is in memory; `wrong` describes its fault, if any.
   void save(std::uint64_t steps, const std::string& wrong);
   [[nodiscard]] const CheckpointCounts& counts() const { return m_counts; }
 
@@ -101,14 +101,14 @@ private:
   std::optional<std::uint64_t> m_pending;  ///< parts are being written
   std::optional<std::uint64_t> m_declared; ///< all parts are there, rank 0 writes so
   bool m_somebody_writes = false;
-  std::vector<std::uint64_t> m_complete; ///< those that are kept, at most two
+  std::vector<std::uint64_t> m_complete; ///< the kept ones, at most two
 
-  mutable std::mutex m_mutex; ///< guards what follows
+  mutable std::mutex m_mutex; ///< guards the members below
   mutable std::condition_variable_any m_change;
-  CheckpointState m_told; ///< but whether the thread is busy
+  CheckpointState m_told; ///< whether the thread is busy
   std::deque<std::function<void()>> m_tasks;
   bool m_busy = false;
-  std::jthread m_thread; ///< last: joined before anything it uses goes
+  std::jthread m_thread; ///< last: joined before everything it uses goes
 };
 
 } // namespace reckon

@@ -9,21 +9,21 @@
 
 namespace reckon {
 
-/// The checker's verdict on all that a job runs.
+/// The checker's verdict on all schedules of a job.
 struct Proof {
   std::size_t ops = 0;
-  std::string fault; ///< the first, with what to do; empty: none
+  std::string fault; ///< the first fault, with a remedy; empty: no fault
 };
 /// `file`: the plan's.
 [[nodiscard]] Proof proof_of(const JobSchedules& schedules, const Plan& plan,
                              const std::string& file);
 
-/// The same as Error{input}: a plan that cannot work is never started. Returns the number of ops.
+/// The same as Error{input}: a plan that cannot work never starts. Returns the number of ops.
 std::size_t prove(const JobSchedules& schedules, const Plan& plan, const std::string& file);
 
 /// Throws Error{unavailable} where all ranks of the plan on this machine need more memory than it
-/// has free. To be called before the schedule is built: that alone can need more. `check_only`: to
-/// prove it takes no buffers. `checkpoints`: some are saved or resumed from.
+/// has free. Call it before building the schedule, which alone can need more. `check_only`: a proof
+/// needs no buffers. `checkpoints`: the run saves or resumes.
 void check_memory(const Plan& plan, bool check_only, bool checkpoints);
 
 /// Throws Error{unavailable} where the transport inside machines keeps a rank's buffers in the
@@ -32,8 +32,8 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints);
 void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptions& options,
                       const std::string& file);
 
-/// Throws Error{input} for a plan that sums in place over a transport over which no rank reads
-/// another's memory: one that was changed by hand. `file`: the plan's.
+/// Throws Error{input} for a plan that sums in place over a transport without shared memory: a plan
+/// that was changed by hand. `file`: the plan's.
 void check_in_place(const Plan& plan, const std::string& file);
 
 /// Throws Error{input} where a launcher has started another number of ranks than the plan is for,
@@ -47,10 +47,11 @@ void check_rank_count(const Plan& plan, const std::string& file, int started);
 /// This machine, as far as this process may use it.
 [[nodiscard]] MeasuredMachine this_machine();
 
-/// Throws Error{unavailable} where this machine lacks the transport, with why and what it has.
+/// Throws Error{unavailable} where this machine lacks the transport, with the reason and the
+/// transports that it has.
 void check_transport(const std::string& wanted);
 
-/// `reckon run --list`: this machine's transports, and what is missing, as text.
+/// `reckon run --list`: this machine's transports, and the missing ones with reasons, as text.
 [[nodiscard]] std::string transports_text();
 
 } // namespace reckon

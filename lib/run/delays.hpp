@@ -12,7 +12,7 @@
 
 namespace reckon {
 
-/// Who lets the delays of one lane's program pass. Called by that lane's thread only; times are
+/// Serves the delays of one lane's program. Called by that lane's thread only; times are
 /// monotonic_ns().
 class Delays {
 public:
@@ -21,17 +21,17 @@ public:
   Delays& operator=(const Delays&) = delete;
   virtual ~Delays() = default;
 
-  /// Forgets what is under way.
+  /// Forgets the delays under way.
   virtual void reset() noexcept = 0;
   /// The delay with index `op` in the program may go on since `since_ns`.
   virtual void start(std::uint32_t op, std::int64_t since_ns) noexcept = 0;
   struct Over {
     std::uint32_t op = 0;
-    std::int64_t end_ns = 0; ///< however late this is asked
+    std::int64_t end_ns = 0; ///< at any later call
   };
-  /// One that is over by now, the first that ended first; nothing: none is.
+  /// A delay that is over by now, the first one that ended first; absent: all others still wait.
   [[nodiscard]] virtual std::optional<Over> next_over(std::int64_t now_ns) noexcept = 0;
-  /// When it pays to ask again; nothing: none is under way.
+  /// When to ask again; absent: no delay is under way.
   [[nodiscard]] virtual std::optional<std::int64_t>
   ask_again_ns(std::int64_t now_ns) const noexcept = 0;
   /// Asked before ask_again_ns(): a descriptor that becomes readable when another thread ends a
@@ -39,10 +39,10 @@ public:
   [[nodiscard]] virtual int bell() noexcept { return -1; }
 };
 
-/// Makes who serves the delays of a program; none, or what gives null: their time passes.
+/// Makes the server of a program's delays; without it, or if it returns null, their time passes.
 using MakeDelays = std::function<std::unique_ptr<Delays>(const LaneProgram& program)>;
 
-/// Delays in which nothing happens but that their time passes.
+/// Delays whose time passes without work.
 class TimedDelays final : public Delays {
 public:
   /// `program` must outlive this.

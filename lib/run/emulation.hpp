@@ -9,11 +9,11 @@
 namespace reckon {
 
 /// From now on `options` moves bytes at the times of `network`: make_paced_mover() around the
-/// transport's own. `rank` is this one's; `record`, which may be null, outlives the job.
+/// transport's own. `rank` is this process's; `record`, which may be null, outlives the job.
 void emulate(RunOptions& options, const StationNetwork& network, int rank, PacingRecord* record);
 
-/// Says in the report whose links were emulated, and how well. The cause of a difference is then no
-/// longer that the ranks share one machine or another transport.
+/// Reports the profile of the emulated links, and the quality of the emulation. A difference is
+/// then no longer explained by ranks that share one machine or by another transport.
 void mark_emulated(Report& report, const DocumentLink& profile, const PacingRecord& record);
 
 } // namespace reckon

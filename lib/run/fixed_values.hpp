@@ -16,8 +16,8 @@ public:
 
   void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index,
             std::uint32_t iteration) const;
-  /// Compares every element with the exact sum. Wrong is what is further off than error_bound() and
-  /// the rounding of the result to fp32. The result has the greatest finite
+  /// Compares every element with the exact sum. An element is wrong if it is further off than
+  /// error_bound() and the rounding of the result to fp32. The result has the greatest finite
   /// distance.
   [[nodiscard]] RankVerification check(std::span<const std::byte> buffer,
                                        std::span<const DTypeRun> runs,

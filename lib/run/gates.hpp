@@ -11,10 +11,10 @@
 
 namespace reckon {
 
-/// What holds a rank's lanes back until its gradients are there: the n-th delay of every lane's
-/// program ends when gate n is open, delays after these at once. A program of a plan with passes
-/// has these delays in gradient order, each after the one before, so that a gate that is opened
-/// early lets pass when all before it are open.
+/// Holds a rank's lanes back until its gradients are ready: the n-th delay of every lane's program
+/// ends when gate n is open; later delays end at once. The program of a plan with passes has these
+/// delays in gradient order, each after the one before, so a gate that opens early lets lanes pass
+/// only when all gates before it are open.
 class Gates {
 public:
   explicit Gates(std::size_t count);
@@ -22,17 +22,17 @@ public:
   Gates& operator=(const Gates&) = delete;
 
   [[nodiscard]] std::size_t size() const noexcept { return m_gates.size(); }
-  /// All of them. Called while no lane is at work.
+  /// Closes all gates. Called while no lane is at work.
   void close() noexcept;
-  /// Takes gates first .. first + count - 1, which exist, for the caller, who will open them:
-  /// false, and nothing is taken, where one of them is taken already. Any thread.
+  /// Takes gates first .. first + count - 1, which exist, for the caller, who will open them.
+  /// False, without effect, if one of them is taken already. Any thread.
   [[nodiscard]] bool take(std::size_t first, std::size_t count) noexcept;
-  /// Opens gates that the caller has taken, and wakes the lanes: what it wrote before is visible to
-  /// them. Any thread.
+  /// Opens gates that the caller has taken, and wakes the lanes: the caller's earlier writes are
+  /// visible to them. Any thread.
   void open(std::size_t first, std::size_t count) noexcept;
 
-  /// Serves the delays of one lane's program. To be called for all lanes before any gate is opened;
-  /// must not outlive this. Throws Error{operation} when the system has no descriptors left.
+  /// Serves the delays of one lane's program. Call it for all lanes before any gate opens; the
+  /// result must not outlive this. Throws Error{operation} when the system has no descriptors left.
   [[nodiscard]] std::unique_ptr<Delays> delays_of(const LaneProgram& program);
 
 private:
@@ -40,7 +40,7 @@ private:
   enum State : char { k_closed, k_taken, k_open };
 
   std::vector<std::atomic<char>> m_gates;
-  std::vector<Fd> m_bells; ///< a lane's each: readable when a gate was opened since it looked
+  std::vector<Fd> m_bells; ///< one a lane: readable when a gate opened since its last look
 };
 
 } // namespace reckon

@@ -22,10 +22,10 @@
 namespace reckon {
 
 /// The lanes of one rank, each a thread that sleeps between rounds. A round is one of several
-/// programs over the same buffers. Used by one thread; what is given must outlive it.
+/// programs over the same buffers. Used by one thread; all arguments must outlive it.
 class Lanes {
 public:
-  /// `programs`: what a round can be, with the same number of lanes each. `cpus`: the processor of
+  /// `programs`: the possible rounds, with the same number of lanes each. `cpus`: the processor of
   /// each lane, or -1. `delays` serves the programs' delays.
   Lanes(std::span<const RankProgram* const> programs, Mover& mover,
         std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
@@ -38,16 +38,16 @@ public:
   void start(std::size_t program, std::uint64_t step);
   /// True when all lanes have finished their round.
   [[nodiscard]] bool finished_within(std::chrono::milliseconds limit);
-  /// Of the last round, when it is finished.
+  /// Times of the last round, when it is finished.
   [[nodiscard]] const std::vector<LaneTimes>& times() const { return m_times; }
-  /// When the ops of the last round began and ended; monotonic_ns().
+  /// Begin and end of each op of the last round; monotonic_ns().
   [[nodiscard]] RankTimeline timeline() const;
-  /// Makes the lanes end, for good. False: some lane has not answered within `limit`; it hangs in
-  /// something that cannot be ended, and so would the destructor.
+  /// Ends the lanes for good. False: some lane has not answered within `limit`; it hangs in an
+  /// operation that cannot be ended, and so would the destructor.
   [[nodiscard]] bool stopped_within(std::chrono::milliseconds limit);
-  /// Makes the lanes end soon, then says which op each of them was waiting for.
+  /// Ends the lanes soon, then says which op each of them was waiting for.
   [[nodiscard]] std::string stop_and_describe();
-  /// What broke in the last round: "lane 1: ..."; empty when nothing did.
+  /// The failure of the last round: "lane 1: ..."; empty without a failure.
   [[nodiscard]] std::string error() const;
 
 private:
@@ -61,7 +61,7 @@ private:
   std::size_t m_running = 0, m_program = 0;
   bool m_quit = false;
   std::atomic<bool> m_stop{false};
-  std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
+  std::vector<std::jthread> m_threads; ///< last: joined before everything they use goes
 };
 
 } // namespace reckon

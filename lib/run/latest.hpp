@@ -22,16 +22,16 @@ public:
 
   /// Worker `index`'s gradient, the same in every step, and the poison between the runs.
   void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index) const;
-  /// Latest parameters: every change of every worker, once. A worker's: all of its own, of each
-  /// other worker no more than there were, and the same ones in all elements of a part. `index` is
-  /// the worker's number, none for a rank that is none.
+  /// Checks the latest parameters: every change of every worker, once. A worker's: all of its own
+  /// changes, of each other worker no more than it made, and the same ones in all elements of a
+  /// part. `index` is the worker's number, absent for a rank without a gradient.
   [[nodiscard]] RankVerification check(const Schedule& schedule, const RankProgram& rank,
                                        Views views, std::optional<std::uint32_t> index) const;
 
 private:
   struct Stretch;
   void check_class(const Stretch& s, std::uint32_t residue, RankVerification& result) const;
-  /// Digits of `count` that do not fit, in words; empty when they do.
+  /// The wrong digits of `count`, in words; empty when all fit.
   [[nodiscard]] std::string wrong_digits(std::int64_t count, std::uint32_t residue, bool latest,
                                          std::optional<std::uint32_t> index) const;
 

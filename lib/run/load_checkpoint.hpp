@@ -10,19 +10,18 @@
 
 namespace reckon {
 
-/// What a job goes on from.
+/// The state that a job resumes from.
 struct Resumed {
-  /// Of the checkpoint that is gone on from, last, and of the complete one before it, if there is
-  /// one that can be told from its manifest.
+  /// The resumed checkpoint, last, and the complete one before it, if its manifest shows one.
   std::vector<std::uint64_t> steps;
   SealedFile part; ///< this rank's
 };
 
-/// Finds, together with all other ranks, the newest checkpoint in the folder that is complete and
-/// of which every rank can read its own part; rank 0 warns of each that it passes over, with the
-/// file and what is wrong with it. The folder may be one that all machines share, or each machine's
-/// own. Throws Error{input} at every rank when there is none, or when a whole one is of another
-/// plan or another number of ranks: that is a mistake, and no older one is looked for.
+/// Finds, together with all other ranks, the newest complete checkpoint in the folder of which
+/// every rank can read its own part; rank 0 warns of each that it passes over, with the file and
+/// its fault. All machines may share the folder, or each machine may have its own. Throws
+/// Error{input} at every rank when there is no such checkpoint, or when a whole one is of another
+/// plan or another number of ranks: that is a mistake, so no older one is tried.
 [[nodiscard]] Resumed load_checkpoint(Rendezvous& rendezvous, const CheckpointFolder& folder,
                                       const CheckpointJob& job, const RankProgram& saving,
                                       Seconds limit);

@@ -18,11 +18,11 @@ namespace reckon {
 [[nodiscard]] MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, int cpu,
                                          Seconds limit);
 
-/// What a copy and a sum take in the mean of both times.
+/// The mean rates of a copy and a sum over both times.
 [[nodiscard]] MachineNow mean_of(const MachineNow& before, const MachineNow& after);
 
-/// Fills what follows from the rates that were measured: the time that a prediction is at these
-/// rates, and by how much the measured time differs from that. Writes go at the rate of copies.
+/// Fills in the consequences of the measured rates: the prediction at these rates, and the measured
+/// time's difference from it. Writes go at the rate of copies.
 void compare_with_machine(MachineNow& now, const MachineRates& rates, const Prediction& prediction,
                           double measured_seconds);
 

@@ -12,9 +12,9 @@
 
 namespace reckon {
 
-/// What the parameters of one rank must be: the same kernel, applied one element range at a time to
-/// the known sums, iteration after iteration. Holds a second copy of the rank's parameters and
-/// their optimizer states.
+/// The expected parameters of one rank: the same kernel, applied one element range at a time to the
+/// known sums, iteration after iteration. Holds a second copy of the rank's parameters and their
+/// optimizer states.
 class ParameterReplica {
 public:
   /// `schedule` must outlive it.
@@ -23,11 +23,11 @@ public:
   /// Makes the step of `iteration` (0, 1, 2, ... in turn) and compares every parameter that the
   /// rank holds, bit for bit.
   [[nodiscard]] RankVerification check(Views views, std::uint32_t iteration);
-  /// Makes the step of `iteration` without a look at the buffers: to follow a run that went on from
+  /// Makes the step of `iteration` without a look at the buffers: to follow a run that resumed from
   /// a checkpoint.
   void step(std::uint32_t iteration);
-  /// Compares what lies at the places given with the parameters and states that the rank holds now,
-  /// bit for bit.
+  /// Compares the data at the given places with the rank's current parameters and states, bit for
+  /// bit.
   [[nodiscard]] RankVerification compare(Views views, std::span<const KeptRun> places,
                                          std::uint32_t steps) const;
 
@@ -47,7 +47,7 @@ private:
   std::map<std::uint64_t, Held> m_held;                ///< by place in the gradient
 };
 
-/// Of all parameters that a rank holds in the gradient's order, wherever they lie.
+/// Digest of all parameters that a rank holds in the gradient's order, at any place.
 [[nodiscard]] std::string parameters_digest(const RankProgram& program, Views views);
 
 } // namespace reckon

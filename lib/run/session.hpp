@@ -19,28 +19,28 @@
 
 namespace reckon {
 
-/// What the ranks of a job tell each other when they join.
+/// The reports of a job's ranks when they join.
 struct RankPlaces {
   std::vector<std::string> hosts;        ///< by rank
-  std::string lanes;                     ///< RankMemory::settle() of each that has something to say
+  std::string lanes;                     ///< remarks of RankMemory::settle()
   std::int64_t clock_uncertainty_ns = 0; ///< greatest of all ranks
 };
 
 /// One rank of a job: its memory, connected to that of the others, and the lanes that run its
-/// programs. What is in the memory, how often a round is run and when is its owner's matter.
-/// Used by one thread; what is given must outlive it.
+/// programs. The owner decides about the memory's content, the number of rounds and their times.
+/// Used by one thread; all arguments must outlive it.
 class Session {
 public:
-  /// Joins: all ranks come here with what they have of the same schedules, and all are connected
-  /// when this returns. `programs`: what a round can be, over the same buffers, of which the last
+  /// Joins: all ranks come here with their part of the same schedules, and all are connected when
+  /// this returns. `programs`: the possible rounds, over the same buffers, of which the last
   /// program has the most, with the same number of lanes each. `cpus`: the processor of each lane,
   /// or -1. Of the options those of the transport, the limit and the places count. Throws
-  /// Error{unavailable} where the transport cannot do what the plan wants, PeerError when another
+  /// Error{unavailable} where the transport cannot do what the plan needs, PeerError when another
   /// rank is the cause, Error otherwise.
   Session(Rendezvous& rendezvous, std::vector<const RankProgram*> programs,
           const RunOptions& options, std::vector<int> cpus);
-  /// Without leave() before it the job has failed: what peers may still use is left to the end of
-  /// the process.
+  /// Without leave() before it the job has failed: memory that peers may still use stays until the
+  /// end of the process.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -55,8 +55,8 @@ public:
 
   /// Begins a round of program number `program`, with the optimizer's step `step` (from 1 on).
   void start(std::size_t program, std::uint64_t step);
-  /// Whether it is over here, waiting for that not longer than `limit`. Throws PeerError with the
-  /// news that another rank ended, or Error with what broke in the round.
+  /// Whether the round is over here, waiting at most `limit`. Throws PeerError with the news that
+  /// another rank ended, or Error with the failure of the round.
   [[nodiscard]] bool over_within(std::chrono::milliseconds limit);
   /// Lanes::stopped_within(); true where none were started.
   [[nodiscard]] bool stopped_within(std::chrono::milliseconds limit) {

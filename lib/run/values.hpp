@@ -14,25 +14,25 @@
 
 namespace reckon {
 
-/// A rank's buffers where the processor sees them, in the schedule's order.
+/// A rank's buffers as the processor sees them, in the schedule's order.
 using Views = std::span<const std::span<std::byte>>;
 
-/// What a check of a rank's memory found.
+/// The result of checking a rank's memory.
 struct RankVerification {
   std::uint64_t checked_bytes = 0, wrong_elements = 0;
   std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
-  double max_error = 0;    ///< where sums are rounded: greatest finite distance from the exact one
-  /// Adds what another check found.
+  double max_error = 0;    ///< for rounded sums: greatest finite distance from the exact one
+  /// Adds the result of another check.
   void add(const RankVerification& more);
 };
 
 /// Gradients whose sum is exact in every element type and in any order: small whole numbers that
-/// depend on the worker, the place and the iteration, so that a part that is missing, stale,
-/// doubled or in the wrong place shows.
+/// depend on the worker, the place and the iteration, so that a missing, stale, doubled or
+/// misplaced part shows.
 ///
 /// Element e of worker w is (h(e, iteration) + 7 w) mod 2^b - 2^(b-1), where b is as large as the
 /// type can hold the sum of all workers exactly (at most 10). With so many workers that not even b
-/// = 1 fits, only every so-many-th worker has values other than 0.
+/// = 1 fits, only one of several workers has values other than 0.
 class TestValues {
 public:
   explicit TestValues(std::uint32_t workers) : m_workers(workers) {}
@@ -47,7 +47,7 @@ public:
                                        std::span<const DTypeRun> runs,
                                        std::uint32_t iteration) const;
 
-  /// The same of the stretches `owned`: fills them with worker `index`'s gradient, and all else
+  /// The same for the stretches `owned`: fills them with worker `index`'s gradient, and the rest
   /// with the poison.
   void fill_owned(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                   std::span<const OwnedRun> owned, std::uint32_t index,
@@ -67,10 +67,10 @@ private:
   std::uint32_t m_workers;
 };
 
-/// Parameters that training starts from, of the elements of a run from `first` on: multiples of
+/// Initial parameters of training, of the elements of a run from `first` on: multiples of
 /// k_learning_rate between -8 and 8 that depend on the place.
 void initial_parameters(std::span<float> out, std::uint64_t first);
-/// Writes them into all that the rank holds.
+/// Writes them into all parameters that the rank holds.
 void fill_parameters(const Schedule& schedule, const RankProgram& rank, Views views);
 
 /// The element of its run at which a stretch of parameters begins.
@@ -90,19 +90,19 @@ void fill_parameters(const Schedule& schedule, const RankProgram& rank, Views vi
   return x ^ (x >> 13U);
 }
 
-/// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote
-/// cannot look right.
+/// All bits set: NaN in each of our element types, so that a sum over unwritten memory cannot look
+/// right.
 void poison(std::span<std::byte> memory);
 /// Poisons what lies outside of the runs.
 void poison_gaps(std::span<std::byte> buffer, std::span<const DTypeRun> runs);
-/// Poisons every buffer whose content means nothing between iterations, but the gradient's.
+/// Poisons every buffer whose content means nothing between iterations, except the gradient's.
 void poison_unkept(Views views, const RankProgram& program);
 
 /// Elements that are compared at a time: few enough for the caches, enough for the vectors.
 inline constexpr std::size_t k_compared_block = 4096;
 
-/// Adds to `result` the words of `got` that are not bit for bit as expected; say(index) describes
-/// the first.
+/// Adds to `result` the words of `got` that differ from the expected bits; say(index) describes the
+/// first.
 template <class Word, class Say>
 void count_wrong(RankVerification& result, std::span<const Word> got,
                  std::span<const Word> expected, Say say) {

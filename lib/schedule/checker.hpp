@@ -8,7 +8,7 @@
 
 namespace reckon {
 
-/// What the checker found. No faults: the schedule is proved.
+/// The checker's findings. No faults: the schedule is proved.
 struct CheckResult {
   std::vector<std::string> faults; ///< at most k_max_faults, each naming rank, lane and op
   std::size_t ops = 0;

@@ -14,7 +14,7 @@
 
 namespace reckon {
 
-/// What one step of a rank's program does.
+/// One step of a rank's program.
 enum class OpKind : std::uint8_t {
   write,  ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`,
           ///< announced there as `tag`; done when the source may be overwritten
@@ -50,9 +50,9 @@ struct Op {
   std::int64_t duration_ns = 0; ///< delay
 };
 
-/// What one lane of one rank does in an iteration: a graph. An op may start when all it depends on
-/// is done; among those that may, the earlier in `ops` goes first. Build it with append(),
-/// dependencies before dependents.
+/// The program of one lane of one rank in an iteration: a graph. An op may start when all its
+/// dependencies are done; of the ready ops the earliest in `ops` goes first. Build it with
+/// append(), dependencies before dependents.
 class LaneProgram {
 public:
   /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its
@@ -96,26 +96,26 @@ private:
 inline constexpr std::uint32_t k_gradient_buffer = 0;
 
 /// A stretch of the model's parameters (fp32) that a rank holds from iteration to iteration. The
-/// rest of the rank's memory but its optimizer states means nothing between iterations.
+/// rest of the rank's memory except its optimizer states means nothing between iterations.
 struct ParameterRun {
-  Slice at;                          ///< where they lie here
-  std::uint64_t gradient_offset = 0; ///< of the gradient that they are the parameters of
+  Slice at;                          ///< place of the parameters here
+  std::uint64_t gradient_offset = 0; ///< place of their gradient
   std::uint64_t bytes = 0;
   bool latest = false; ///< asynchronous: these are the latest, not a worker's copy of them
 };
 
-/// A stretch of one of the arrays that training evolves, as a rank holds it: of the parameters or
-/// of an optimizer's states.
+/// A stretch of one array that training evolves (the parameters or an optimizer's states), as a
+/// rank holds it.
 struct KeptRun {
   std::uint32_t array = 0;           ///< 0: parameters; from 1 on: the optimizer's states
-  std::uint64_t gradient_offset = 0; ///< of the gradient that these belong to
+  std::uint64_t gradient_offset = 0; ///< place of their gradient
   std::uint64_t bytes = 0;
   Slice at;
   auto operator<=>(const KeptRun&) const = default;
 };
 
-/// A kept stretch that this rank saves for the whole job, and where an iteration that saves copies
-/// it to before it changes (snapshot.hpp).
+/// A kept stretch that this rank saves for the whole job, and the place that an iteration that
+/// saves copies it to before it changes (snapshot.hpp).
 struct SavedRun {
   KeptRun kept;
   Slice copy;
@@ -137,7 +137,7 @@ struct RankProgram {
   std::vector<ParameterRun> parameters;
   std::vector<std::uint32_t> state_buffers; ///< optimizer states: zeros at first, then kept
   // Empty unless the schedule saves or restores:
-  std::vector<KeptRun> kept; ///< all that is kept from one iteration to the next
+  std::vector<KeptRun> kept; ///< everything that is kept from one iteration to the next
   std::vector<SavedRun> saved;
   /// Whether a buffer's content is kept from one iteration to the next.
   [[nodiscard]] bool keeps(std::uint32_t buffer) const;
@@ -160,32 +160,32 @@ struct FixedPointRule {
   double gradient_bound = 0; ///< magnitude that no gradient exceeds
 };
 
-/// A stretch of the gradient, inside one run, that has its root at a rank: the sum of it ends
-/// there, or what the rank has of it is what all get.
+/// A stretch of the gradient, inside one run, with its root at a rank: its sum ends there, or all
+/// get the rank's data.
 struct OwnedRun {
   std::uint32_t rank = 0;
   std::uint64_t offset_bytes = 0, bytes = 0;
   auto operator<=>(const OwnedRun&) const = default;
 };
 
-/// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
-/// it, the checker proves things of it.
+/// A whole job: every rank's program of one iteration. The executor runs it, the simulator plays
+/// it, the checker proves its properties.
 struct Schedule {
   std::vector<DTypeRun> runs; ///< the same on every worker
   std::vector<bool> worker;   ///< by rank: has gradients and must end with the outcome
   std::vector<RankProgram> ranks;
   Outcome outcome = Outcome::sums;
-  Optimizer optimizer = Optimizer::sgd; ///< of all updates
+  Optimizer optimizer = Optimizer::sgd; ///< for all updates
   std::uint32_t steps = 1;              ///< of each worker in an iteration: Outcome::latest
   FixedPointRule fixed;                 ///< Outcome::fixed_sums
-  /// Of Outcome::sums: who ends with which sums. What a rank has of the rest of the gradient then
-  /// means nothing.
+  /// For Outcome::sums: which rank ends with which sums. The rest of a rank's gradient then means
+  /// nothing.
   Collective collective = Collective::all_reduce;
   std::vector<OwnedRun> owned; ///< ascending, every byte of the runs once; all-reduce: empty
 };
 
-/// Where a slice of a rank's program is: in a buffer of the rank itself, or in one of a peer. A
-/// number that is of neither stays as it is.
+/// The location of a slice of a rank's program: a buffer of the rank itself, or one of a peer. A
+/// number outside both stays as it is.
 struct Located {
   std::uint32_t rank = 0;
   Slice at;
@@ -195,11 +195,11 @@ struct Located {
 /// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
 
-/// What the delays of that lane of a rank take that has most of them: the rank's passes.
+/// The delays of the lane of a rank with the most of them: the rank's passes.
 [[nodiscard]] Seconds delay_seconds(const RankProgram& rank);
 
-/// Bytes that each rank sends to and receives from others in one iteration. What a sum in place
-/// reads of a peer and writes there counts as well.
+/// Bytes that each rank sends to and receives from others in one iteration, including those that a
+/// sum in place reads and writes at a peer.
 struct Traffic {
   std::vector<std::uint64_t> egress_bytes, ingress_bytes;
 };

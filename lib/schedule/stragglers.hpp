@@ -16,8 +16,8 @@ struct Straggler {
   bool operator==(const Straggler&) const = default;
 };
 
-/// Each "3=2x" or "rank=3:2", in this order, of a job of so many ranks. Throws Error{usage} that
-/// names --straggler; also when a rank comes twice.
+/// Parses "3=2x" or "rank=3:2", in this order, for a job of this many ranks. Throws Error{usage}
+/// that names --straggler, also when a rank comes twice.
 [[nodiscard]] std::vector<Straggler> parse_stragglers(std::span<const std::string> texts,
                                                       std::size_t ranks);
 

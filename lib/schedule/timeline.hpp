@@ -6,8 +6,8 @@
 
 namespace reckon {
 
-/// When an op of a schedule began and ended, in nanoseconds: a write from when it was posted until
-/// its source may be overwritten, an await when it was done, all others while they are worked on.
+/// Begin and end of each op of a schedule, in nanoseconds: a write from its post until its source
+/// may be overwritten, an await when it was done, all others while they are worked on.
 struct OpSpan {
   std::int64_t begin_ns = 0, end_ns = 0;
   bool operator==(const OpSpan&) const = default;

@@ -11,8 +11,8 @@
 
 namespace reckon {
 
-/// What reckon-sim plays: the ops of a schedule as times and amounts, on stations between hosts.
-/// Knows no buffers, tags or strategies.
+/// The input of reckon-sim: the ops of a schedule as times and amounts, on stations between hosts,
+/// without buffers, tags or strategies.
 struct SimGraph {
   enum class Kind : std::uint8_t {
     write,   ///< `amount` bytes along path `target`; op `awaited` may go on when they are there
@@ -26,17 +26,17 @@ struct SimGraph {
     std::uint32_t awaited = 0; ///< write: op
     double amount = 0;         ///< >= 0
   };
-  /// A write crosses hops: it begins with the next as soon as it has begun with one and the
-  /// connection's earlier writes are through there, so that the network keeps what a later hop is
-  /// too slow for. It is on all stations of a hop at once; one that is there twice carries each
-  /// byte twice. No hops: the hosts share memory, and only the latency counts.
+  /// A write crosses hops. It begins with the next hop as soon as it has begun with one and the
+  /// connection's earlier writes are through there, so data wait in the network before a slow hop.
+  /// It is on all stations of a hop at once; a station that is there twice carries each byte twice.
+  /// No hops: the hosts share memory, and only the latency counts.
   struct Path {
     std::uint32_t from = 0, to = 0;               ///< hosts; several ports are several paths
     double latency_s = 0;                         ///< from the last byte's departure to its arrival
     std::vector<std::vector<std::uint32_t>> hops; ///< [hop]: stations, at least one
   };
-  /// Traffic that is not the plan's: takes its fair share of all the path's stations at once, at
-  /// most its rate, from `start_s` on until the end.
+  /// Traffic beside the plan's: takes its fair share of all the path's stations at once, at most
+  /// its rate, from `start_s` until the end.
   struct Background {
     std::uint32_t path = 0;
     double bytes_per_s = 0, start_s = 0;
@@ -44,7 +44,7 @@ struct SimGraph {
 
   std::uint32_t hosts = 0;
   bool simgrid = false;      ///< SimGrid plays it, also where equal shares could (equal_shares.hpp)
-  double precision_s = 1e-9; ///< what ends within it ends at once
+  double precision_s = 1e-9; ///< times within it end at once
   std::vector<double> station_bytes_per_s;
   std::vector<Path> paths;
   std::vector<Background> backgrounds;

@@ -9,18 +9,18 @@
 
 namespace reckon {
 
-/// What was played, and how.
+/// The played plan, and how it was played.
 struct SimulatedPlan {
-  const Plan& plan; ///< as given; its prediction is what the simulation is held against
+  const Plan& plan; ///< as given; the simulation is compared with its prediction
   DocumentLink plan_link, profile_link;
-  const Schedule& schedule; ///< that was played
+  const Schedule& schedule; ///< the network of the play
   const SimNetwork& network;
   const Scenario& scenario;
-  const std::vector<std::uint32_t>& representative; ///< by rank of the plan: of the schedule
+  const std::vector<std::uint32_t>& representative; ///< by rank of the plan: rank of the schedule
   std::size_t ops = 0;                              ///< of the graph
   std::uint64_t merged_parts = 1;
   double coarsening_error = 0;
-  std::optional<double> undisturbed_seconds{}; ///< without the scenario, where there is one
+  std::optional<double> undisturbed_seconds{}; ///< without the scenario, if there is one
   double tolerance = 0;
 };
 

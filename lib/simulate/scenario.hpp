@@ -12,23 +12,24 @@
 
 namespace reckon {
 
-/// What is different from what the plan was made for.
+/// The differences from the plan's conditions.
 struct Scenario {
   struct Background {
     std::uint32_t from = 0, to = 0; ///< ranks
-    std::uint32_t lane = 0;         ///< whose way between them it takes
+    std::uint32_t lane = 0;         ///< index of the way between them
     double bytes_per_s = 0, start_s = 0;
     std::size_t text = 0; ///< of `texts`
   };
-  std::vector<std::pair<std::uint32_t, double>> slow_stations; ///< and what their rate times
-  std::vector<Straggler> stragglers;                           ///< of their ops and passes
+  std::vector<std::pair<std::uint32_t, double>> slow_stations; ///< and the factor on their rate
+  std::vector<Straggler> stragglers;                           ///< of ops and passes
   std::vector<Background> backgrounds;
-  bool no_buffers = false; ///< nothing waits between links: a write is on all of its way at once
-  std::vector<std::string> texts; ///< each in words
+  bool no_buffers =
+      false; ///< nothing waits between links: a write is on all links of its way at once
+  std::vector<std::string> texts; ///< each difference in words
 
-  /// What each of so many stations keeps of its rate.
+  /// The fraction of its rate that each station keeps.
   [[nodiscard]] std::vector<double> kept_rates(std::size_t stations) const;
-  /// How many times as long each of so many ranks takes for its ops.
+  /// The factor on the time of each rank's ops.
   [[nodiscard]] std::vector<double> op_factors(std::size_t ranks) const;
 };
 
@@ -46,7 +47,7 @@ struct ScenarioOptions {
   bool no_buffers = false;
 };
 
-/// What the options ask for. Throws Error{usage} that shows what there is.
+/// Applies the options. Throws Error{usage} that lists the known names.
 [[nodiscard]] Scenario scenario_of(const ScenarioOptions& options, const SimNetwork& network);
 
 } // namespace reckon

@@ -15,7 +15,7 @@ struct CurvePoint {
   bool operator==(const CurvePoint&) const = default;
 };
 
-/// How long moving any number of bytes takes, from samples. Immutable.
+/// The time of moving any number of bytes, from samples. Immutable.
 ///
 /// Linear in time between samples. Below the first sample: the first sample's time (a size that was
 /// not measured is not assumed to be faster). Beyond the last: the marginal rate over the last
@@ -35,7 +35,7 @@ public:
   explicit Curve(std::vector<CurvePoint> points, Shape shape = Shape::as_measured);
 
   [[nodiscard]] double seconds_at(double bytes) const;
-  /// bytes / seconds_at(bytes): the mean rate of one such move, start-up included.
+  /// bytes / seconds_at(bytes): the mean rate of one move, start-up included.
   [[nodiscard]] Bandwidth bandwidth_at(double bytes) const;
   /// The rate at which bytes beyond the last sample are added.
   [[nodiscard]] Bandwidth marginal_bandwidth() const;

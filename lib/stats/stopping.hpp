@@ -11,12 +11,12 @@ namespace reckon {
 /// What ended a measurement.
 enum class StopReason {
   running,    ///< nothing yet
-  precise,    ///< the median is known as well as was asked for
-  stabilised, ///< the median no longer moves, though the samples are too noisy to be precise
+  precise,    ///< the median is known with the wanted precision
+  stabilised, ///< the median no longer moves, though the samples are too noisy for the precision
   budget,     ///< out of time or samples first: the result deserves a warning
 };
 
-/// What "enough" means (measuring.md rule 7).
+/// When a measurement has enough samples.
 struct StoppingLimits {
   std::size_t min_samples = 10;
   Seconds min_time{0.2};
@@ -29,10 +29,10 @@ struct StoppingLimits {
 };
 
 /// Stops when the median's distribution-free 95 % interval (order statistics n/2 +- 0.98 sqrt(n))
-/// is narrower than asked; or when the medians at the last three looks, each look having half as
-/// many samples again as the one before, lie within `precision` of each other; or when the budget
-/// is gone. Between looks add() costs O(1), so that all looks together cost O(n). It never reads a
-/// clock, so that a test can play any history. Thread-compatible.
+/// is narrow enough; or when the medians at the last three looks, each look with half as many
+/// samples again as the one before, lie within `precision` of each other; or when the budget is
+/// gone. Between looks add() costs O(1), so that all looks together cost O(n). It never reads a
+/// clock, so a test can play any history. Thread-compatible.
 class MedianStoppingRule {
 public:
   explicit MedianStoppingRule(StoppingLimits limits = {});

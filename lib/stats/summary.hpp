@@ -30,17 +30,17 @@ struct Summary {
 /// percentile() of samples in any order.
 [[nodiscard]] double quantile(std::vector<double> samples, double q);
 
-/// Middle one of samples in any order; 0 when there are none.
+/// Median of samples in any order; 0 without samples.
 [[nodiscard]] double median(std::vector<double> samples);
 
-/// Summary of times, or of anything where large is bad. Throws Error{internal} on a sample that is
-/// not finite.
+/// Summary of times, or of other quantities where large is bad. Throws Error{internal} on a sample
+/// that is not finite.
 [[nodiscard]] Summary summarize(std::span<const double> samples);
 
 /// Summary, in bytes per second, of transfers of `bytes` that took `seconds` each. The percentiles
-/// are those of the time (measuring.md rule 8): p99 is the rate that 99 % of the transfers reach,
-/// the slow tail, so that min <= p99 <= p50 <= max. mad and spread are of the per-sample
-/// rates about p50. Throws Error{internal} on a time that is not finite and above 0.
+/// are those of the time: 99 % of the transfers reach the rate p99, the slow tail, so that min <=
+/// p99 <= p50 <= max. mad and spread are of the per-sample rates about p50. Throws Error{internal}
+/// on a time that is not finite and above 0.
 [[nodiscard]] Summary summarize_rate(std::span<const double> seconds, double bytes);
 
 } // namespace reckon

@@ -15,22 +15,23 @@
 
 namespace reckon {
 
-/// What lies between the ranks of a plan, as stations that its writes pass: all planners play their
-/// plans on it and bound them by it.
+/// The stations between the ranks of a plan that its writes pass. All planners play and bound their
+/// plans on them.
 struct Between {
   PlayNetwork network;
   std::vector<std::string> names; ///< by station: "w0 -> s1", "the port of rank 2"
   std::vector<std::string> sources{};
-  /// By rank, or empty: what adding one more stream to what is there keeps busy besides writes.
+  /// What it keeps busy to add one more stream to the data of a rank, besides writes; by rank, or
+  /// empty.
   std::vector<Uses> add{};
-  /// All stations, in the order in which those that are equally busy are named; empty: as numbered.
+  /// All stations, in the order in which equally busy stations are named; empty: by number.
   std::vector<std::size_t> named_first{};
 };
 
-/// Whether what counts between the model's machines is what was measured of their pairs: the
-/// profile has cells `pair_write`, `pair_bandwidth` or `pair_latency` of the model's transport, no
-/// ports are made up, and no machine has several: one write between two of them, which is what was
-/// measured, passes one port, and the lanes of a plan use all.
+/// Whether measured pairs of the model's machines count: the profile has cells `pair_write`,
+/// `pair_bandwidth` or `pair_latency` of the model's transport, no ports are made up, and no
+/// machine has several ports. (A measured write between two machines passes one port, the lanes of
+/// a plan use all.)
 [[nodiscard]] bool knows_pairs(const Profile& profile, const CostModel& model,
                                const CostModel::WhatIf& what_if);
 
@@ -43,28 +44,28 @@ struct Between {
 /// The stations of a network between these places.
 [[nodiscard]] Between between_places(const Network& network, std::span<const std::size_t> places);
 
-/// Without the stations that no way passes.
+/// Removes the stations that no way passes.
 [[nodiscard]] Between without_idle_stations(Between between);
 
-/// Of network_between_ranks(): by rank the number of its place.
+/// The number of each rank's place, by rank, of network_between_ranks().
 [[nodiscard]] std::vector<std::size_t> places_of_ranks(const Network& network);
 
 /// The station that a schedule keeps busy longest: no iteration is shorter.
 struct BusiestStation {
-  std::size_t station = 0; ///< of those that are equally busy the one that is named first
+  std::size_t station = 0; ///< the one that is named first among equally busy stations
   double bytes = 0, bytes_per_s = 1;
-  double seconds = 0; ///< of the busiest, exactly
+  double seconds = 0; ///< of the busiest station, exactly
 };
 [[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const Between& between);
-/// What a schedule's writes and sums have pass each station.
+/// The bytes that a schedule's writes and sums send through each station.
 [[nodiscard]] std::vector<double> station_bytes(const Schedule& schedule, const Between& between);
 
-/// Raises the bound, and the times that would be below it, to what the busiest station needs, where
-/// that is more; says so in bound_by. Returns whether it was.
+/// Raises the bound to the busiest station's time, and the times to the bound, where that is more;
+/// says so in bound_by. Returns whether it raised the bound.
 bool raise_bound(Prediction& prediction, const Schedule& schedule, const Between& between);
 
-/// The same network with the writes in pieces so long that `bytes`, all that is moved, are at most
-/// `most_pieces`: for plays that only compare.
+/// The same network with longer pieces of writes, so that `bytes`, all moved bytes, are at most
+/// `most_pieces` pieces: for plays that only compare.
 [[nodiscard]] PlayNetwork in_pieces(PlayNetwork network, double bytes, double most_pieces);
 
 } // namespace reckon

@@ -9,10 +9,10 @@
 
 namespace reckon {
 
-/// How passes that are this computation and the traffic slow each other.
+/// How passes with this computation and the traffic slow each other.
 struct ContentionRequest {
-  std::string operation; ///< as cells of the profile name it: "gemm_256"
-  bool dedicated = true; ///< lanes and computation on processors of their own, or both on all
+  std::string operation; ///< the name in cells of the profile: "gemm_256"
+  bool dedicated = true; ///< lanes and computation use separate processors, or both use all
 };
 
 /// From the profile's cells of `operation`: medians of the factors over all communications of the
@@ -21,12 +21,12 @@ struct ContentionRequest {
 [[nodiscard]] ContentionFactors contention_factors(const Profile& profile,
                                                    const ContentionRequest& request);
 
-/// Equation 55: equation 54 on the prediction of an iteration with passes (add_passes()): what of
-/// `traffic_s`, the traffic alone, is not exposed goes on beside the passes after the first
-/// layer's; both stretch. What that adds is a term of its own.
+/// Equation 55: equation 54 on the prediction of an iteration with passes (add_passes()). The
+/// hidden part of `traffic_s`, the traffic alone, goes on beside the passes after the first
+/// layer's, and both stretch. The additional time is a term of its own.
 void add_contention(Prediction& prediction, const Passes& passes, double traffic_s,
                     const ContentionFactors& factors);
-/// What add_contention() added; 0 without.
+/// The time that add_contention() added; 0 without contention.
 [[nodiscard]] double contention_seconds(const Prediction& prediction);
 
 } // namespace reckon

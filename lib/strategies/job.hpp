@@ -13,7 +13,7 @@ namespace reckon {
 
 class Ways;
 
-/// What is to be planned, before any choice.
+/// The task of a planner, before any choice.
 struct Job {
   const Workload& workload;
   GradientLayout layout;
@@ -29,24 +29,24 @@ struct Job {
   [[nodiscard]] double bytes_before(std::size_t tensor) const {
     return tensor == 0 ? 0 : ends[tensor - 1];
   }
-  /// Of an all-reduce of which every rank is a part.
+  /// For an all-reduce in which every rank takes part.
   [[nodiscard]] double writes_per_part() const { return 2.0 * static_cast<double>(ranks() - 1); }
 };
 
-/// Throws Error{input} where the options ask for what the workload has not: an order by priority
-/// without passes, an optimizer's step of gradients other than fp32, or anything without a
+/// Throws Error{input} where the options need something that the workload lacks: an order by
+/// priority without passes, an optimizer's step of gradients other than fp32, or anything without a
 /// gradient.
 void check_workload(const Workload& workload, const PlanOptions& options);
 
 /// Without its ranks. Throws as check_workload().
 [[nodiscard]] Job job_without_ranks(const Workload& workload, const PlanOptions& options);
 
-/// Between the ranks of the ways: their workers, and the others that serve as devices. Throws as
+/// Between the ranks of the ways: their workers, and the other ranks as devices. Throws as
 /// job_without_ranks().
 [[nodiscard]] Job job_between(const PlanInputs& inputs, const PlanOptions& options,
                               const Ways& ways);
 
-/// Of each rank; 0: the planner chooses.
+/// Lanes of each rank; 0: the planner chooses.
 [[nodiscard]] int given_lanes(const Roles& roles);
 
 } // namespace reckon

@@ -12,9 +12,9 @@
 
 namespace reckon {
 
-/// Where the sums are in a schedule that lower() made. All strategies have in common that a part's
-/// last reduction at plan.parts.server is its sum, and that what is written into a worker's
-/// gradient is that sum on its way back. Holds references to both.
+/// Where the sums are in a schedule that lower() made. In all strategies a part's last reduction at
+/// plan.parts.server is its sum, and every write into a worker's gradient is that sum on its way
+/// back. Holds references to both.
 class LoweredSums {
 public:
   LoweredSums(const Schedule& sums, const Plan& plan) : m_sums(sums), m_plan(plan) {
@@ -34,7 +34,7 @@ public:
            m_sums.worker[op.peer];
   }
   /// By part: the op of this lane that makes its sum; k_no_op where this rank is not its server, or
-  /// nothing has to be added.
+  /// has nothing to add.
   [[nodiscard]] std::vector<std::uint32_t> made(std::uint32_t rank, std::uint32_t lane) const {
     std::vector<std::uint32_t> last(m_plan.parts.size(), k_no_op);
     const LaneProgram& program = m_sums.ranks[rank].lanes[lane];
@@ -46,8 +46,8 @@ public:
     }
     return last;
   }
-  /// By part: the op of a worker's lane after which its gradient is the sum; k_no_op where it is so
-  /// from the start.
+  /// By part: the op of a worker's lane after which its gradient is the sum; k_no_op where it is
+  /// the sum from the start.
   [[nodiscard]] std::vector<std::uint32_t> there(std::uint32_t rank, std::uint32_t lane) const {
     std::vector<std::uint32_t> ready = made(rank, lane);
     const LaneProgram& program = m_sums.ranks[rank].lanes[lane];
@@ -66,7 +66,7 @@ private:
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> m_returns; ///< of awaits
 };
 
-/// Puts changed(rank, lane) in the place of every lane of a schedule.
+/// Replaces every lane of a schedule by changed(rank, lane).
 template <class Changed>
 void change_lanes(Schedule& schedule, const Changed& changed) {
   for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {

@@ -6,7 +6,7 @@
 
 namespace reckon {
 
-// What lower() is made of: a function for each shape of sums, and one for each change of them.
+// The parts of lower(): a function for each shape of sums, and one for each change of them.
 
 /// Turns a plan whose parts go up and down trees (plan.trees) into what each rank does. A rank adds
 /// what its children in the up tree sent to its own gradient, in place, and hands the sum on; a
@@ -59,49 +59,48 @@ namespace reckon {
 [[nodiscard]] Schedule lower_torus(const Plan& plan);
 
 /// Asynchronous training over parameter servers: plan.asynchronous->steps steps of every worker,
-/// none of which waits for another worker. One iteration of the executor is such a run from the
+/// none of which waits for another worker. One iteration of the executor runs these steps from the
 /// first parameters on.
 ///
 /// Updates at the workers (BytePS section 5, figure 11b): a worker steps its own parameters, sends
-/// what that changed, and gets the latest parameters back; the server adds each change to the
-/// latest as it comes. Updates at the server (Asynchronous Parallel, figure 11a): a worker sends
-/// its gradient, the server steps the latest with it.
+/// the change, and gets the latest parameters back; the server adds each change to the latest on
+/// arrival. Updates at the server (Asynchronous Parallel, figure 11a): a worker sends its gradient,
+/// and the server steps the latest with it.
 ///
-/// The server's lane does one op after another, so that an addition is never half in what it sends:
-/// it copies the latest to a place of that worker's own, and sends that. A worker begins a step
-/// when it has the latest of all parts of its lane. Slots are used in order through a window, as in
-/// lower().
+/// The server's lane does one op after another, so it never sends a half-added sum: it copies the
+/// latest to a place of that worker's own, and sends that. A worker begins a step when it has the
+/// latest of all parts of its lane. Slots are used in order through a window, as in lower().
 ///
 /// Throws Error{input} for a strategy without servers, for gradients other than fp32 and for an
 /// optimizer with a state (docs/equations.md says why).
 [[nodiscard]] Schedule lower_async(const Plan& plan);
 
-/// Adds the optimizer's step to a schedule that sums gradients, whatever its strategy: it relies
-/// only on what all of them have in common, that a part's last reduction at plan.parts.server is
-/// its sum and that what is written into a worker's gradient is that sum on its way back.
+/// Adds the optimizer's step to a schedule that sums gradients, whatever its strategy. It relies
+/// only on properties of all strategies: a part's last reduction at plan.parts.server is its sum,
+/// and every write into a worker's gradient is that sum on its way back.
 ///
 /// Server: the step follows the sum, and the parameters travel back in its place. A server without
-/// a gradient holds the parameters of its parts, a worker all of them.
-/// Worker: every worker makes the step of every part once its sum is there. These come after all
-/// else in a lane's program: nobody waits for them.
+/// a gradient holds the parameters of its parts, a worker all of them. Worker: every worker makes
+/// the step of every part once its sum is there. These steps come last in a lane's program: nobody
+/// waits for them.
 ///
 /// States lie part by part where the step is made, and nowhere else.
 [[nodiscard]] Schedule with_update(const Schedule& sums, const Plan& plan);
 
-/// Throws Error{input} that says that `what` is for gradients of fp32 only.
+/// Throws Error{input} that says that `what` needs gradients of fp32.
 void require_fp32(const Plan& plan, const char* what);
 
 /// Lets a schedule that sums fp32 gradients sum whole numbers instead, as switches can: every
 /// worker turns each part of its gradient, in place, into 32-bit fixed point before its first use,
-/// and the part's sum back once it is there and has been passed on. In between nothing but int32 is
+/// and turns the part's sum back once it has arrived and been passed on. In between only int32 is
 /// added. Throws Error{input} for gradients other than fp32.
 [[nodiscard]] Schedule with_fixed_point(const Schedule& sums, const Plan& plan);
 
-/// What COARSE III-F warns of: proxies that synchronize tensors first come, first served, one after
-/// another, instead of all clients' queues at once. As in its figure 10 the first client is ahead
-/// of the second, and so on: a proxy begins with what came from the first. Where two clients send
-/// one tensor to different proxies that hold others of it first, the proxies wait for each other
-/// for ever, which check() finds.
+/// The order that COARSE III-F warns of: proxies synchronize tensors first come, first served, one
+/// after another, instead of all clients' queues at once. As in its figure 10 the first client is
+/// ahead of the second, and so on: a proxy begins with the first client's tensors. Where two
+/// clients send one tensor to different proxies that hold others of it first, the proxies wait for
+/// each other for ever, which check() finds.
 ///
 /// Throws Error{input} when a proxy's slots are used again within an iteration (a window smaller
 /// than the number of parts in a lane).

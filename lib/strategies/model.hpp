@@ -23,92 +23,92 @@ namespace reckon {
 
 /// One rank of the job to be planned.
 struct RankModel {
-  /// Of its ports together. Where ranks share a machine and have none all are equal: only
+  /// Bandwidth of its ports together. Where ranks share a machine without ports all are equal: only
   /// proportions count.
   [[nodiscard]] double port() const { return port_bytes_per_s > 0 ? port_bytes_per_s : 1e9; }
-  /// Of its ports together: the estimate's time of a byte is one over it.
+  /// Bandwidth of its ports together: the estimate's time of a byte is its inverse.
   [[nodiscard]] double port_rate(Estimate e) const {
     return port_bytes_per_s * port_share.slow_to_fast(e);
   }
   std::string machine;      ///< MachineGroup id
-  std::string member;       ///< which of the group's, where those have names
-  std::uint64_t number = 0; ///< which of the group's
-  std::string rack;         ///< of the machine; empty: the profile knows no racks
+  std::string member;       ///< name of the machine in the group, where its machines have names
+  std::uint64_t number = 0; ///< index of the machine in the group
+  std::string rack;         ///< the machine's rack; empty: the profile knows no racks
   std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;
-  int lanes = 1; ///< 0: to be solved
+  int lanes = 1; ///< 0: the planner chooses
   double port_bytes_per_s =
-      0; ///< of its own network ports together, each direction; 0: it shares its machine
-  Rate port_share{1, 1, 1};         ///< of port_bytes_per_s: where its samples lie, as parts of it
-  std::vector<std::string> ports{}; ///< ids, where it has several: its lanes take them in turn
+      0; ///< bandwidth of its own network ports together, each direction; 0: it shares its machine
+  Rate port_share{1, 1, 1};         ///< the range of port_bytes_per_s, as fractions of it
+  std::vector<std::string> ports{}; ///< ids of several ports, which its lanes take in turn
   std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
 };
 
-/// How sums are written, and what that is worth.
+/// How sums are written, and the gain of these stores.
 struct StoresChoice {
   Stores stores = Stores::cached;
-  double gain = 1;                 ///< of these stores, over cached ones
+  double gain = 1;                 ///< rate of these stores over cached ones
   std::optional<double> streaming; ///< rate of streaming over cached ones; absent: not measured
-  int threads = 0;                 ///< what that was measured with: threads, operands, part
+  int threads = 0;                 ///< threads, operands and part of that measurement
   std::size_t sources = 0;
   std::uint64_t bytes = 0;
 };
 
-/// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where
-/// the profile lacks something the model says so: a prediction that leaves out a cost names it.
+/// The numbers of a profile that a prediction needs, for one set of ranks and one transport. The
+/// model names what the profile lacks, so a prediction can name each cost that it leaves out.
 class CostModel {
 public:
   /// Overrides of the profile for what-if questions.
   struct WhatIf {
     std::optional<double> worker_port_bytes_per_s, server_port_bytes_per_s;
   };
-  /// Throws Error{input} when the roles name machines that the profile lacks, or nothing in the
-  /// profile says how fast these ranks can talk over `transport` ("": the fastest that it has).
+  /// Throws Error{input} when the roles name machines that the profile lacks, or when the profile
+  /// has no rate between these ranks over `transport` ("": its fastest).
   CostModel(const Profile& profile, const Roles& roles, std::string transport,
             const WhatIf& what_if);
 
   [[nodiscard]] const std::vector<RankModel>& ranks() const { return m_ranks; }
-  /// Gives every rank that many lanes: lane i of one rank talks only to lane i of another, so all
-  /// have the same.
+  /// Gives every rank this number of lanes: lane i of one rank talks only to lane i of another, so
+  /// all ranks have the same number.
   void set_lanes(int lanes);
   [[nodiscard]] const std::string& transport() const { return m_transport; }
-  /// All ranks on one machine: its memory and cores, not ports, are what they share.
+  /// All ranks are on one machine and share its memory and cores, not ports.
   [[nodiscard]] bool one_machine() const { return m_one_machine; }
   [[nodiscard]] std::uint64_t cores() const { return m_cores; }
-  /// Ranks with a gradient, and those that only serve.
+  /// Ranks with a gradient, and ranks that only serve.
   [[nodiscard]] const std::vector<std::size_t>& workers() const { return m_workers; }
   [[nodiscard]] const std::vector<std::size_t>& servers() const { return m_servers; }
 
-  /// Where the writes of ranks that share a machine go: it decides whether the caches help.
+  /// Where ranks that share a machine write: it decides whether the caches help.
   enum class Target {
-    gradients, ///< all over the peer's gradient: as good as never cached
+    gradients, ///< all over the peer's gradient: as if never cached
     slots,     ///< the few slots of a window, again and again
     results,   ///< as gradients, of sums just made: their sources are cached
   };
-  /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
+  /// Bytes per second that all ranks of one machine write to each other together, `talkers` of them
   /// at once, in parts of `part_bytes`.
   [[nodiscard]] Rate shared_rate(double talkers, double part_bytes, Target target) const;
   /// Bytes per second that ranks write to each other, all over their gradients, on one processor
-  /// while the others do nothing; absent where the profile does not say.
+  /// while the others are idle; absent where the profile lacks it.
   [[nodiscard]] std::optional<Rate> one_processor_rate(double part_bytes) const;
-  /// The machine's last-level caches together; 0: not known.
+  /// The machine's last-level caches together; 0: unknown.
   [[nodiscard]] double cache_bytes() const { return m_cache_bytes; }
-  /// The greatest rate ever seen between ranks of the shared machine.
+  /// The greatest measured rate between ranks of the shared machine.
   [[nodiscard]] double best_shared_rate() const;
-  /// The greatest rate ever seen at which this machine reads and writes memory, for bounds, and the
-  /// test that gave it; where `bytes`, all that is read and written, fit into its last-level
-  /// caches, that of its cores on cached data of which each has its part of `bytes`. Of a profile
-  /// that measured neither, twice best_shared_rate(): a byte that a rank writes to another is read,
+  /// The greatest measured rate of reading and writing this machine's memory, for bounds, and the
+  /// test that gave it. Where `bytes`, everything read and written, fit into the last-level caches,
+  /// it is the rate of the cores on cached data, each with its part of `bytes`. For a profile that
+  /// measured neither it is twice best_shared_rate(): a byte that a rank writes to another is read,
   /// too.
   [[nodiscard]] std::pair<double, std::string> best_memory_rate(double bytes) const;
-  /// Memory traffic per second, reads and writes, of `threads` threads together that sum so many
-  /// operands in place; absent where the profile does not say.
+  /// Memory traffic per second, reads and writes, of `threads` threads together that sum this
+  /// number of operands in place; absent where the profile lacks it.
   [[nodiscard]] std::optional<Rate> in_place_rate(DType dtype, int threads,
                                                   std::size_t operands) const;
-  /// Rate of a port relative to its best, when traffic is cut into parts of that size: in (0, 1].
+  /// Rate of a port relative to its best, for parts of this size: in (0, 1].
   [[nodiscard]] double port_efficiency(double part_bytes) const;
-  /// What a run measures again before and after, sums in place or not; absent between machines and
-  /// where the profile does not say.
+  /// The rates that a run measures again before and after, for sums in place or not; absent between
+  /// machines and where the profile lacks them.
   [[nodiscard]] std::optional<MachineRates> machine_rates(bool in_place) const;
   /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes
   /// counts (n-1) b).
@@ -121,41 +121,39 @@ public:
   /// gain that it writes its sums with.
   [[nodiscard]] Rate sum_rate(const RankModel& rank, DType dtype, std::size_t sources,
                               double part_bytes) const;
-  /// The stores of a rank's sums: what the profile measured to be faster of sums that are sent at
-  /// once (`sum_and_send`), with as many threads as it has lanes. Cached where a rank sums into its
-  /// own gradient, where that is not known, and unless streaming gains clearly.
+  /// The stores of a rank's sums: the faster ones for sums that are sent at once (`sum_and_send`),
+  /// with as many threads as it has lanes. Cached where a rank sums into its own gradient, where
+  /// the profile lacks the cells, and unless streaming gains clearly.
   [[nodiscard]] StoresChoice stores_of(const RankModel& rank, std::size_t sources,
                                        double part_bytes) const;
-  /// Bytes per second that a rack sends to others while as much comes in; infinite when the profile
-  /// does not know.
+  /// Bytes per second that a rack sends to others while as much comes in; infinite where unknown.
   [[nodiscard]] double uplink_bytes_per_s(const std::string& rack) const;
-  /// Where the samples of that rate lie, as parts of it.
+  /// The range of that rate, as fractions of it.
   [[nodiscard]] Rate uplink_share(const std::string& rack) const;
-  /// The racks of the ranks, in order of the first rank in each; one without a name when the
-  /// profile knows none.
+  /// The racks of the ranks, in order of the first rank in each; one nameless rack when the profile
+  /// knows no racks.
   [[nodiscard]] const std::vector<std::string>& racks() const { return m_racks; }
-  /// By rank: the place of its rack in racks().
+  /// By rank: the index of its rack in racks().
   [[nodiscard]] const std::vector<std::size_t>& rack_of() const { return m_rack_of; }
   /// Bytes of parameters that one thread of `threads` on that machine steps in a second; infinite
-  /// where the profile does not say.
+  /// where the profile lacks it.
   [[nodiscard]] Rate step_rate(const std::string& machine, Optimizer optimizer, int threads) const;
-  /// Bytes per second that `threads` threads copy together inside one machine, in pieces of
-  /// `bytes` that are in no cache; nothing where the profile does not say.
+  /// Bytes per second that `threads` threads copy together inside one machine, in uncached pieces
+  /// of `bytes`; absent where the profile lacks it.
   [[nodiscard]] std::optional<double> copy_rate(double bytes, int threads) const;
   /// One small write from start to arrival, on the longest way between two ranks, and in the mean
-  /// of all ways: those between pairs of machines where they were measured, else what the machines'
-  /// groups say.
+  /// of all ways: measured pairs of machines, else the machines' groups.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   [[nodiscard]] double mean_latency_s() const { return m_mean_latency_s; }
-  /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
+  /// The ports as BytePS's star. On one machine, which has no ports, all are equal.
   [[nodiscard]] Star star(double model_bytes) const;
-  /// The least number of lanes of which each machine's network ports carry as many.
+  /// The least number of lanes with which each network port of every machine has equally many.
   [[nodiscard]] int ports() const { return m_ports; }
-  /// At least so many lanes, of which each port carries as many.
+  /// The least number of lanes of at least this many with which each port has equally many.
   [[nodiscard]] int lanes_over_ports(int lanes) const;
   /// "cell of the profile: what it gave", for the plan.
   [[nodiscard]] const std::vector<std::string>& sources() const { return m_sources; }
-  /// What the profile does not know and counts as free.
+  /// The costs that the profile lacks and the prediction counts as free.
   [[nodiscard]] const std::vector<std::string>& assumed() const { return m_assumed; }
 
 private:
@@ -195,7 +193,7 @@ private:
     double talkers, bytes;
     Rate rate;
   };
-  /// `own_machines`: each rank has one, whatever the profile says.
+  /// `own_machines`: each rank has a machine of its own, whatever the profile says.
   void place(const Profile& profile, const Roles& roles, bool own_machines);
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_single_ports(const Profile& profile);
@@ -219,7 +217,7 @@ private:
   std::vector<RankModel> m_ranks;
   std::vector<std::size_t> m_workers, m_servers;
   std::vector<std::string> m_racks;
-  std::vector<std::size_t> m_rack_of; ///< by rank: its rack's place in m_racks
+  std::vector<std::size_t> m_rack_of; ///< by rank: index in m_racks
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
@@ -232,7 +230,7 @@ private:
   double m_best_memory = 0;          ///< rate of memory traffic; 0: not measured
   std::map<double, double> m_cached; ///< the same of all cores' copies in caches, by their bytes
   std::string m_best_memory_test;
-  double m_cache_bytes = 0; ///< of the machine's last-level caches together
+  double m_cache_bytes = 0; ///< the machine's last-level caches together
   std::map<std::string, Rate> m_uplinks;
   std::vector<StoresPoint> m_stores;
   std::vector<StepPoint> m_steps;
@@ -248,11 +246,11 @@ private:
 [[nodiscard]] bool has_named_machines(const Profile& profile);
 
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
-/// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
-/// second where there is one. On a cluster whose machines have names of their own rank i goes on
-/// machine i of all groups one after another; with `own_ports` (CostModel::WhatIf) more ranks are
-/// on machines like the first. Throws Error{usage} without a worker, Error{input} when the named
-/// machines are too few.
+/// then `servers` ranks that only serve. They go on the first group of machines, the servers on the
+/// second if there is one. On a cluster whose machines have names rank i goes on machine i of all
+/// groups one after another. With `own_ports` (CostModel::WhatIf) additional ranks are on machines
+/// like the first. Throws Error{usage} without a worker, Error{input} when the named machines are
+/// too few.
 [[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
                                   std::uint64_t servers, int lanes, bool own_ports = false);
 

@@ -12,7 +12,7 @@
 
 namespace reckon {
 
-/// What lies between a plan's ranks, and what their local ops cost there.
+/// The network between a plan's ranks, and the cost of their local ops on it.
 struct PlanNetwork {
   PlayNetwork network;
   std::vector<std::string> stations; ///< names, by station
@@ -22,21 +22,21 @@ struct PlanNetwork {
 /// Whether the plan's ranks are places inside machines, or machines as places of one network.
 [[nodiscard]] bool has_places(const Plan& plan);
 
-/// The ranks that roles name, in the order of their groups, as far as their places go. A group
-/// without endpoints is whole machines, the next ones of their group; endpoints that the machine in
-/// hand already has are of the next one.
+/// The ranks that roles name, in the order of their groups, with their places. A group without
+/// endpoints is whole machines, the next ones of their group; endpoints that the current machine
+/// has already belong to the next one.
 [[nodiscard]] std::vector<PlanRank> ranks_of(const Roles& roles);
 
-/// The machines that ranks are places in, in the order in which they name them. `gpu_direct`:
+/// The machines in which ranks are places, in the order in which they are named. `gpu_direct`:
 /// OpenMachine::gpu_direct of all.
 [[nodiscard]] std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks,
                                                    bool gpu_direct = true);
 
-/// What lies between ranks that are places; `transport` "" takes any. Throws Error{input} when the
-/// profile's machine lacks one.
+/// The network between ranks that are places; `transport` "" takes any. Throws Error{input} when
+/// the profile's machine lacks one.
 [[nodiscard]] Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
                                const std::string& transport, bool gpu_direct = true);
-/// Of a plan that has_places().
+/// For a plan that has_places().
 [[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:

@@ -25,7 +25,7 @@ enum class Order {
             ///< waits for its own sums only
 };
 
-/// In which order the workers of a ring hand sums on.
+/// The order in which the workers of a ring hand sums on.
 enum class RingOrdering {
   best,  ///< best_ring_order()
   given, ///< as the ranks are numbered
@@ -33,44 +33,44 @@ enum class RingOrdering {
 
 /// Sums in whole numbers.
 struct FixedPointRequest {
-  int bits = 32;             ///< that a sum may take: 2 to 32
+  int bits = 32;             ///< bits of a sum: 2 to 32
   double gradient_bound = 1; ///< magnitude that no gradient exceeds
 };
 
 struct PlanOptions {
   std::string strategy = "auto";           ///< or one of strategy_names(), k_rack_hierarchical
   std::string transport;                   ///< empty: the fastest in the profile
-  std::optional<std::uint64_t> part_bytes; ///< none: chosen by the predicted time
+  std::optional<std::uint64_t> part_bytes; ///< absent: chosen by the predicted time
   std::optional<std::uint64_t> window_parts;
   Cutting cutting = Cutting::fused;
-  /// The model's passes, instead of the workload's; without either only the traffic counts.
+  /// The model's passes, instead of the workload's; without both only the traffic counts.
   std::optional<double> forward_seconds, backward_seconds;
   bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
-  /// How sums come about between ranks that share memory (Plan::sums_in_place); none: by the
+  /// How sums are made between ranks that share memory (Plan::sums_in_place); absent: by the
   /// predicted time.
   std::optional<bool> sums_in_place;
   Order order = Order::gradient;
   RingOrdering ring_order = RingOrdering::best;
-  /// What the passes compute and where; none: passes and traffic are taken not to slow each other.
+  /// The passes' computation and its place; absent: passes and traffic do not slow each other.
   std::optional<ContentionRequest> contention;
-  std::optional<Optimizer> optimizer;       ///< none: the plan ends with the sums
-  std::optional<UpdatePlace> update_at;     ///< none: where the predicted time is less
+  std::optional<Optimizer> optimizer;       ///< absent: the plan ends with the sums
+  std::optional<UpdatePlace> update_at;     ///< absent: by the predicted time
   std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD
   std::optional<FixedPointRequest> fixed_point;
   CostModel::WhatIf what_if;
-  std::string configuration{}; ///< of a torus of endpoints; empty: only the links count
-  /// Told what is being planned, and which part of all is done, in [0, 1]; empty: nobody asks.
+  std::string configuration{}; ///< for a torus of endpoints; empty: only the links count
+  /// Is told what is being planned, and the finished fraction in [0, 1]; may be empty.
   std::function<void(std::string_view step, double part_done)> progress{};
 };
 
-/// Of one iteration.
+/// Passes of one iteration.
 struct PassSeconds {
   double forward = 0, backward = 0;
 };
-/// As asked for, else the workload's, else its layers'; none where only the traffic counts.
+/// The given passes, else the workload's, else its layers'; absent where only the traffic counts.
 [[nodiscard]] PassSeconds pass_seconds(const Workload& workload, const PlanOptions& options);
 
-/// Documents that a plan is made from, with the links to be written into it.
+/// The documents that a plan is made from, with the links to write into it.
 struct PlanInputs {
   const Profile& profile;
   const Workload& workload;
@@ -79,12 +79,11 @@ struct PlanInputs {
   std::optional<DocumentLink> roles_link;
 };
 
-/// Solves every strategy of shares, and trees over racks where the profile has some and they can be
-/// faster; chooses the one with the least predicted time (or takes the one asked for), cuts the
-/// gradient into parts and gives each its server and lane. The same inputs give the same plan, bit
-/// for bit. Where the profile knows pairs of machines, every strategy is cut, assigned and played
-/// over the ways between them (knows_pairs()). Throws Error{input} when the strategy asked for does
-/// not apply.
+/// Solves every strategy of shares, and trees over racks where the profile has racks and they can
+/// be faster; chooses the one with the least predicted time (or the given one), cuts the gradient
+/// into parts and gives each its server and lane. The same inputs give the same plan, bit for bit.
+/// Where the profile knows pairs of machines, every strategy is cut, assigned and played over the
+/// ways between them (knows_pairs()). Throws Error{input} when the given strategy does not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 
 /// Throws Error{usage} where `name` is neither "auto" nor a strategy of any planner.

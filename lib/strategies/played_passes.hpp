@@ -13,7 +13,7 @@
 
 namespace reckon {
 
-/// The last layer in gradient order that has bytes in the part, of a plan with passes.
+/// The last layer in gradient order with bytes in the part, of a plan with passes.
 [[nodiscard]] inline std::size_t last_layer(const Plan& plan, std::uint32_t p) {
   const std::vector<std::uint64_t>& ends = plan.passes->end_bytes;
   const std::uint64_t last = plan.parts.offset_bytes[p] + plan.parts.bytes[p] - 1;
@@ -44,13 +44,13 @@ public:
     }
   }
 
-  /// Adds what must be done before our gradient of part `p` is there.
+  /// Adds the ops that must end before our gradient of part `p` is ready.
   void add_ready(std::uint32_t p, std::vector<std::uint32_t>& dependencies) const {
     if (m_active) {
       dependencies.push_back(m_backward[m_plan.parts.lane[p]][last_layer(m_plan, p)]);
     }
   }
-  /// Our copy of the sum of part `p` is there when `op` is done.
+  /// Our copy of the sum of part `p` is ready when `op` is done.
   void summed(std::uint32_t p, std::uint32_t op) {
     if (m_active) { // the layer whose forward pass comes first waits; the others come after it
       const std::size_t layer = m_by_priority ? last_layer(m_plan, p) : m_plan.passes->size() - 1;

@@ -8,27 +8,27 @@
 
 namespace reckon {
 
-/// Writes into a plan which documents it was made from, and of what was asked for that which every
-/// planner of ranks on machines takes: strategy, transport, part size, window, whether the passes
-/// count, the optimizer and where it makes its steps, the bandwidths of ports that are made up.
+/// Writes into a plan the documents that it was made from, and the given options that every planner
+/// of ranks on machines takes: strategy, transport, part size, window, whether the passes count,
+/// the optimizer and the place of its steps, the bandwidths of made-up ports.
 void add_provenance(Plan& plan, const PlanInputs& inputs, const PlanOptions& options);
 
-/// How long the passes were said to take, in seconds.
+/// The given seconds of the passes.
 void add_pass_times(Plan& plan, double forward_s, double backward_s);
 
-/// What of the profile a plan was made from, as quantities.
+/// The profile's numbers that a plan was made from, as quantities.
 void add_sources(std::vector<Quantity>& quantities, const std::vector<std::string>& sources);
 
-/// Plans whose times differ by less, relatively, are as good as each other.
+/// Plans whose times differ by less, relatively, count as equal.
 inline constexpr double k_alike = 0.002;
-/// The candidate that would be fastest if not for the plan's own strategy, and how far off it is.
+/// The fastest candidate other than the plan's own strategy, and its distance.
 void compare_with_candidates(Plan& plan);
 
-/// In which order parts were asked to be sent.
+/// The given order of sending parts.
 void add_order(Plan& plan, Order asked);
 
-/// What of the traffic the plan's passes do not hide (equation 18). `forward_s` and `backward_s`:
-/// theirs, as its inputs say.
+/// The part of the traffic that the plan's passes do not hide (equation 18). `forward_s` and
+/// `backward_s`: the passes' seconds in the plan's inputs.
 [[nodiscard]] Quantity exposed_quantity(const Plan& plan, double forward_s, double backward_s);
 
 } // namespace reckon

@@ -9,10 +9,10 @@
 
 namespace reckon {
 
-/// In which order the workers of a ring hand sums on, the first one after the last.
+/// The order in which the workers of a ring hand sums on, cyclic.
 struct RingOrder {
   std::vector<std::size_t> ranks;
-  double seconds_per_byte = 0; ///< of the busiest station, when a byte goes along each hop
+  double seconds_per_byte = 0; ///< of the busiest station, for a byte along each hop
   bool exact = false;          ///< no order is better
 };
 
@@ -21,10 +21,10 @@ struct RingOrder {
 [[nodiscard]] double ring_seconds_per_byte(const StationNetwork& network,
                                            std::span<const std::size_t> order);
 
-/// The order in which the busiest station has least to do; of equals the one that the other
-/// stations have least to do in, and `workers`' own where that is as good. Exact up to 12 workers,
-/// unless that would take more than a second or so; beyond by exchanging stretches of the best
-/// order known.
+/// The order with the least work for the busiest station; of equals the one with the least work for
+/// the other stations, and `workers`' own order if that is as good. Exact up to 12 workers, unless
+/// that would take more than a second or so; beyond by exchanging stretches of the best known
+/// order.
 [[nodiscard]] RingOrder best_ring_order(const StationNetwork& network,
                                         std::span<const std::size_t> workers);
 

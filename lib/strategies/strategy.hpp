@@ -12,23 +12,23 @@
 
 namespace reckon {
 
-/// What a scheme asks of the ranks: who sums how much, and what the papers' equation says it costs.
+/// A scheme's demands on the ranks: who sums how much, and the cost by the papers' equation.
 struct Solution {
   std::string strategy;
-  std::string reason;              ///< not empty: the scheme does not apply, and why
+  std::string reason;              ///< why the scheme does not apply; empty: it applies
   std::vector<double> share_bytes; ///< by rank: solved share of the summation
   double star_seconds = 0;         ///< the equation's time on the ports (no meaning on one machine)
   std::string bound_by;            ///< the port that binds
   std::string relief;
   std::vector<Quantity> quantities;
   /// Ports differ, but the scheme's shares do not follow them: parts follow the shares. Otherwise
-  /// parts go where they are done first.
+  /// parts go to the rank that is done first.
   bool fixed_shares = false;
   bool ring = false; ///< sums travel round the ring of workers instead of to a server
-  std::vector<std::size_t> ring_order; ///< of a ring: the workers, each before whom it sends to
+  std::vector<std::size_t> ring_order; ///< for a ring: the workers in the order of sending
 };
 
-/// Those that give each rank a share of the gradient to sum: "ring", "ps_noncolocated",
+/// The strategies that give each rank a share of the gradient to sum: "ring", "ps_noncolocated",
 /// "ps_colocated", "byteps_split".
 [[nodiscard]] const std::vector<std::string>& strategy_names();
 
@@ -39,21 +39,22 @@ struct Solution {
 /// Bytes that the ranks send, receive and add up in one iteration when rank r sums loads[r] bytes.
 struct Load {
   std::vector<double> egress_bytes, ingress_bytes;
-  /// What a rank's port takes the time of: the more of both.
+  /// The bytes that decide a rank's port time: the larger of both directions.
   [[nodiscard]] double port_bytes(std::size_t rank) const {
     return std::max(egress_bytes[rank], ingress_bytes[rank]);
   }
-  double slot_bytes = 0;            ///< of all ranks' egress: what goes into the slots of a window
+  double slot_bytes = 0;            ///< egress of all ranks: bytes into the slots of a window
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
-  /// What leaves each rack of the model (as much comes in), and when the slowest uplink is done.
+  /// The bytes that leave each rack of the model (as many come in), and when the slowest uplink is
+  /// done.
   std::map<std::string, double> uplink_bytes;
   double uplink_seconds = 0;
   std::string slowest_uplink;
 };
 [[nodiscard]] Load load_of(const Solution& solution, const CostModel& model,
                            std::span<const double> loads);
-/// Until the busiest port is done.
+/// Time until the busiest port is done.
 [[nodiscard]] double port_seconds(const Load& load, const CostModel& model);
 
 } // namespace reckon

@@ -11,11 +11,11 @@
 
 namespace reckon {
 
-/// What a lowered plan has in a rank's memory beside its gradient (buffer 0).
-inline constexpr std::uint32_t k_inbox_buffer = 1; ///< what others sent to be summed
+/// The buffers of a lowered plan in a rank's memory beside its gradient (buffer 0).
+inline constexpr std::uint32_t k_inbox_buffer = 1; ///< data from others that are to be summed
 inline constexpr std::uint32_t k_sum_buffer = 2; ///< of a rank without a gradient: sums, or what it
                                                  ///< passes on
-/// Of a place for one part: the plan's part_bytes in whole pages (BytePS, section 6.2).
+/// Bytes of a place for one part: the plan's part_bytes in whole pages (BytePS, section 6.2).
 [[nodiscard]] std::uint64_t slot_bytes(const Plan& plan);
 
 inline constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
@@ -36,19 +36,20 @@ struct TreePlaces {
   std::vector<std::vector<std::uint32_t>> up_children, down_children; ///< by rank
 };
 
-/// Of plan.trees[number]. Throws Error{input} when it does not hold every worker once, as far as
-/// the collective uses it, or some rank hands on what it cannot have.
+/// For plan.trees[number]. Throws Error{input} when it does not hold every worker that the
+/// collective uses once, or some rank hands on data that it cannot have.
 [[nodiscard]] TreePlaces tree_places(const Plan& plan, std::size_t number);
 
-/// What all lowerings of a plan's trees have in common: who is where in the tree of each part, and
-/// where its bytes lie. A window of parts has slots in each lane: every child at its parent, and a
+/// The common part of all lowerings of a plan's trees: the ranks in the tree of each part, and the
+/// place of its bytes. A window of parts has slots in each lane: every child at its parent, and a
 /// rank without a gradient for its sums. Holds a reference to the plan.
 class PlanTrees {
 public:
   enum class Windows {
     of_lanes, ///< all trees of a lane have one, of window_parts
-    /// Each tree has its own, as long as a part's life in the tree (SumTree::life_seconds) is;
-    /// window_parts is that of all trees of a lane together. Where lives are unknown as of_lanes.
+    /// Each tree has its own window, as long as a part's life in the tree (SumTree::life_seconds)
+    /// is; window_parts is that of all trees of a lane together. Where lives are unknown as
+    /// of_lanes.
     of_trees
   };
   /// Throws as tree_places().
@@ -58,25 +59,25 @@ public:
     return m_trees[m_plan.parts.tree[p]];
   }
   [[nodiscard]] std::uint64_t lanes() const { return m_lanes; }
-  /// The part that had a part's slots before; k_no_op: none.
+  /// The part that had a part's slots before; k_no_op: no part.
   [[nodiscard]] std::uint32_t before(std::uint32_t p) const { return m_before[p]; }
   /// The parts that had the slots of its neighbours before, the first and the fourth before it in
-  /// the lane, where trees have windows of their own: what waits for these too keeps pace with the
-  /// other trees, and what is late holds up all that comes after it.
+  /// the lane, where trees have windows of their own. Waiting for these too keeps pace with the
+  /// other trees, and late data hold up everything after them.
   [[nodiscard]] const std::array<std::uint32_t, 2>& before_neighbours(std::uint32_t p) const {
     return m_before_neighbours[p];
   }
   /// Number of a part's slot, below slots(); of_lanes.
   [[nodiscard]] std::uint64_t slot(std::uint32_t p) const { return m_slot[p]; }
   [[nodiscard]] std::uint64_t slots() const { return m_slots.front(); }
-  /// Where `child` writes a part at its parent.
+  /// The slot at its parent that `child` writes a part to.
   [[nodiscard]] Slice inbox(std::uint32_t child, std::uint32_t p) const;
-  /// Where a rank has its sum of a part, and where the whole one comes to.
+  /// The place of a rank's sum of a part, and of the whole sum.
   [[nodiscard]] Slice own(std::uint32_t rank, std::uint32_t p) const;
-  /// Of what `from` writes for a part beside the sum that comes back, whose tag is the part.
+  /// Tag of the writes by `from` for a part other than the returning sum, whose tag is the part.
   [[nodiscard]] std::uint32_t tag(std::uint32_t p, std::uint32_t from) const;
-  /// Those to which a rank gives a part, beginning with the one after it, so that the roots of
-  /// several trees do not all write to the same.
+  /// The ranks that a rank gives a part to, beginning with the one after it, so that the roots of
+  /// several trees do not all write to the same rank.
   [[nodiscard]] std::vector<std::uint32_t> receivers(std::uint32_t rank, std::uint32_t p) const;
   /// `keeps`: whether the rank keeps anything in its slots for sums.
   [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank, bool keeps) const;

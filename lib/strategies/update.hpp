@@ -8,7 +8,7 @@
 
 namespace reckon {
 
-/// What a plan with an optimizer's step looks like.
+/// A plan with an optimizer's step.
 struct UpdateChoice {
   UpdatePlan update;
   Prediction prediction; ///< of the whole iteration, with a term "update"
@@ -20,10 +20,9 @@ struct UpdateChoice {
 using PlayedWithStep = std::function<std::optional<double>(UpdatePlace)>;
 
 /// Equation 20: adds the step to `sums`, the prediction of the same exchange without it, at the
-/// place with the least predicted time, or at the one `asked` for. Between equals the worker's:
-/// sums come back, which every framework can use. A profile without optimizer_step cells makes the
-/// step free. `sums` must be of the same kind as what `played` gives: a played time where that
-/// gives one.
+/// place with the least predicted time, or at the one `asked` for. Of equal places it takes the
+/// workers: sums come back, which every framework can use. A profile without optimizer_step cells
+/// makes the step free. `sums` must be a played time if `played` gives one.
 [[nodiscard]] UpdateChoice choose_update(const CostModel& model, const Solution& solution,
                                          std::span<const double> loads, const PartShape& shape,
                                          const Prediction& sums, Optimizer optimizer,

@@ -16,69 +16,68 @@
 
 namespace reckon {
 
-/// A network, and the place of it that each rank is.
+/// A network, and the place of each rank in it.
 struct Places {
   std::shared_ptr<const Network> network;
   std::vector<std::size_t> of_rank;
 };
 
-/// What lies between the ranks of a job, and what their local ops cost there: every plan is cut for
+/// The network between the ranks of a job, and the cost of their local ops: every plan is cut for
 /// it, bounded by it and played on it.
 class Ways {
 public:
-  /// Between machines, or ranks that share one, as the roles say: the measured pairs of machines,
+  /// Between machines, or ranks that share one, as in the roles: the measured pairs of machines,
   /// else their ports. Throws Error{input} as CostModel.
   Ways(const PlanInputs& inputs, const PlanOptions& options);
-  /// Between machines, or ranks that share one, whatever they have inside. Throws Error{input} as
+  /// Between machines, or ranks that share one, without a look inside. Throws Error{input} as
   /// CostModel.
   Ways(const Profile& profile, const Roles& roles, const std::string& transport,
        const CostModel::WhatIf& what_if);
   /// Between places, which may be in several machines.
   Ways(const Profile& profile, Places places);
-  /// The same for a gradient of so many bytes, which least() is of (equation 27).
+  /// The same for a gradient of this many bytes, for least() (equation 27).
   Ways(const Profile& profile, Places places, double bytes);
   /// Along the links of a torus of endpoints; local ops cost nothing there.
   Ways(const Profile& profile, Between links, LeastTime least);
 
-  /// Of machines' ranks. Not where the ranks are places or nodes of a torus of endpoints.
+  /// The model of machines' ranks; not where the ranks are places or nodes of a torus of endpoints.
   [[nodiscard]] const CostModel& model() const { return m_model.value(); }
   [[nodiscard]] bool has_model() const { return m_model.has_value(); }
-  /// Whether the ranks share one machine's memory, which is all that lies between them.
+  /// Whether the ranks share one machine's memory and nothing else lies between them.
   [[nodiscard]] bool one_machine() const { return m_model && m_model->one_machine(); }
-  /// The ways between machines whose pairs were measured, or the links of a torus; null where there
-  /// are none.
+  /// The ways between machines whose pairs were measured, or the links of a torus; otherwise null.
   [[nodiscard]] const Between* measured() const {
     return m_links && !m_by_ports ? &*m_links : nullptr;
   }
-  /// Of ranks that are places; else null.
+  /// The network of ranks that are places; else null.
   [[nodiscard]] const Places* places() const { return m_places ? &*m_places : nullptr; }
-  /// Of machines' ranks or places: those with a gradient, and those that only sum.
+  /// Machines' ranks or places: those with a gradient, and those that only sum.
   [[nodiscard]] std::vector<std::size_t> workers() const;
   [[nodiscard]] std::vector<std::size_t> servers() const;
-  /// Of each of these ranks.
+  /// By rank of these.
   [[nodiscard]] int lanes() const { return m_model ? m_model->ranks().front().lanes : m_lanes; }
   void set_lanes(int lanes);
 
-  /// What no trees between the ranks beat, of the whole gradient.
+  /// A bound on all trees between the ranks, for the whole gradient.
   [[nodiscard]] const LeastTime& least() const { return m_least; }
   void set_least(LeastTime least) { m_least = std::move(least); }
   /// The order in which stations between places are named (Between::named_first).
   void set_named_first(std::vector<std::size_t> stations) { m_named_first = std::move(stations); }
-  /// Of one write between two ranks; `source` gets the cells that it was read from.
+  /// The curve of one write between two ranks; `source` gets the cells behind it.
   [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
   /// For writes of about `part_bytes`.
   [[nodiscard]] Between between(double part_bytes) const;
   [[nodiscard]] OpCost op_cost(double part_bytes) const;
-  /// Rate of what lies between relative to its best, for parts of that size; 1 where the network
-  /// itself knows sizes.
+  /// The network's rate relative to its best, for parts of that size; 1 where the network itself
+  /// knows sizes.
   [[nodiscard]] double efficiency(double part_bytes) const;
-  /// How much slower and faster what lies between may be than its medians: of ports as they were
-  /// seen at most, of places what their capacities' samples make of the busiest station when
+  /// How much slower and faster the network may be than its medians: for ports the measured
+  /// extremes, for places the effect of their capacities' samples on the busiest station when
   /// `station_bytes` pass each.
   [[nodiscard]] std::pair<double, double> spread(const std::vector<double>& station_bytes) const;
-  /// Rank r of a plan as far as its place goes.
+  /// Rank r of a plan with its place.
   [[nodiscard]] PlanRank place_of(std::size_t rank) const;
-  /// Pairs of client and device whose curve is made of a measured latency and a measured rate
+  /// Pairs of client and device whose curve consists of a measured latency and a measured rate
   /// because the writes themselves were not measured.
   [[nodiscard]] std::size_t guessed_curves(const std::vector<std::size_t>& clients,
                                            const std::vector<std::size_t>& devices) const;
@@ -100,8 +99,8 @@ private:
   mutable std::optional<Between> m_links;
 };
 
-/// How bytes move between these places where nobody asked for a transport: between machines that of
-/// their ports, else transport_inside().
+/// The transport between these places if no transport was given: between machines that of their
+/// ports, else transport_inside().
 [[nodiscard]] std::string transport_between(const Profile& profile, const Network& network);
 
 /// The places inside a machine that roles name, which work, and which only sum.
@@ -112,9 +111,8 @@ private:
 [[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,
                                const std::string& endpoint);
 
-/// What a rank's local ops cost there: adding one more stream to what is there keeps the station
-/// busy that needs longest for it, or the lane, and nothing else takes time. `model` must outlive
-/// it.
+/// The cost of a rank's local ops there: adding one more stream occupies the station that needs
+/// longest for it, or the lane, and nothing else takes time. `model` must outlive it.
 [[nodiscard]] OpCost op_cost(const Network& model, std::vector<std::size_t> places);
 
 } // namespace reckon

@@ -7,8 +7,8 @@
 
 namespace reckon {
 
-/// The NUMA node that an object hangs from, or is; of one that hangs from the machine itself, the
-/// machine's only node. nullptr: not known.
+/// The NUMA node of an object; for an object directly below the machine, the machine's only node.
+/// nullptr: unknown.
 [[nodiscard]] const TopologyObject* numa_node_of(const Topology& topology, std::string_view id);
 
 } // namespace reckon

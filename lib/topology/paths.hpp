@@ -10,44 +10,44 @@
 
 namespace reckon {
 
-/// How near two endpoints are, in the words of `nvidia-smi topo -m`, nearest first. That tool's
+/// The distance of two endpoints, in the words of `nvidia-smi topo -m`, nearest first. That tool's
 /// "PCIe bridge" is a whole switch, not a port of one.
 enum class PathClass {
   self, ///< X
   nv,   ///< NV#: over NVLinks (or xGMI), # of them
   pix,  ///< at most one PCIe switch
   pxb,  ///< several PCIe switches, but no host bridge
-  phb,  ///< over one host bridge, or over those of one NUMA node when the tree tells of none
+  phb,  ///< over one host bridge, or over those of one NUMA node when the tree has no host bridge
   node, ///< over several host bridges of one NUMA node
-  sys,  ///< over the links between NUMA nodes, or between places whose NUMA node is not known
+  sys,  ///< over the links between NUMA nodes, or between places of unknown NUMA node
 };
 [[nodiscard]] std::string_view name_of(PathClass path_class); ///< "PIX"
 
-/// One direction of something that bytes pass.
+/// One direction of a link.
 struct LinkEnd {
   std::string from, to; ///< neighbouring objects: child and parent, or the ends of a peer link
   auto operator<=>(const LinkEnd&) const = default;
   [[nodiscard]] std::string text() const; ///< "m0/gpu0 > m0/bridge2"
 };
 
-/// The way of a copy between two endpoints (GPU, NIC, memory device, NUMA node).
+/// The path of a copy between two endpoints (GPU, NIC, memory device, NUMA node).
 struct Path {
   PathClass path_class = PathClass::self;
-  int peer_links = 0; ///< of class nv: how many side by side
+  int peer_links = 0; ///< for class nv: number of parallel links
   std::vector<LinkEnd> links;
   [[nodiscard]] std::string text() const; ///< "NV12", "PHB"
 };
 
-/// The way that the hardware takes: over peer links where both ends have one with the other (or
-/// with a common link_switch), else up the tree and down again, over the socket link between NUMA
-/// nodes that differ: the socket links of the topology, else one that is taken for granted between
-/// the two nodes, or between their packages when these have several nodes each.
-/// `without_peer_links`: as COARSE IV-B measures PCIe where NVLink is present.
-/// Throws Error{input} for an id that the topology lacks and for endpoints of two machines.
+/// The path that the hardware takes: over peer links where the ends have one with each other (or
+/// with a common link_switch), else up the tree and down again, over the socket link between
+/// different NUMA nodes: the socket links of the topology, else an assumed one between the two
+/// nodes, or between their packages when these have several nodes each. `without_peer_links`: as
+/// COARSE IV-B measures PCIe where NVLink is present. Throws Error{input} for an id that the
+/// topology lacks and for endpoints of two machines.
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
 
-/// Bytes per second of one direction as the machine describes itself; 0: not known.
+/// Bytes per second of one direction as the machine describes itself; 0: unknown.
 [[nodiscard]] double described_bytes_per_second(const Topology& topology, const LinkEnd& link);
 
 /// Endpoints that a copy can start or end at, in order: GPUs, memory devices, NICs, NUMA nodes.
@@ -55,23 +55,22 @@ struct Path {
                                                     std::string_view machine);
 
 /// Whether this pci_bridge is the port of one card with several functions, and no switch: it has no
-/// address, and all below it have addresses of one slot.
+/// address, and all objects below it have addresses of one slot.
 [[nodiscard]] bool is_card_port(const Topology& topology, const TopologyObject& bridge);
 
-/// Whether the tree says where the machine's GPUs are, of which it has several, and no NVLink or
-/// xGMI of any: files that clouds make for NCCL leave these out. Of GPUs that are a mere list below
-/// the machine nothing is lacking: nobody has looked.
+/// Whether the tree has the places of the machine's several GPUs, but no NVLink or xGMI: the files
+/// that clouds make for NCCL leave these out. False for GPUs in a plain list below the machine.
 [[nodiscard]] bool lacks_gpu_links(const Topology& topology, std::string_view machine);
 
-/// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of switches below switches
-/// the uppermost counts, for its link to the processor is what the rule is about. A GPU without a
-/// switch above it has a link of its own: its own id stands for that.
+/// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of nested switches the
+/// uppermost counts, because the rule is about its link to the processor. A GPU without a switch
+/// above it has a link of its own, named by its own id.
 struct SwitchCensus {
   std::vector<std::string> with_nic, gpus_only; ///< S_n and S_g are their sizes
 };
 [[nodiscard]] SwitchCensus switch_census(const Topology& topology, std::string_view machine);
 
-/// A direction of a link with all ordered pairs of endpoints whose ways pass it.
+/// A direction of a link with all ordered pairs of endpoints whose paths pass it.
 struct SharedLink {
   LinkEnd link;
   std::vector<std::pair<std::string, std::string>> pairs;

@@ -9,11 +9,12 @@
 
 namespace reckon {
 
-/// What a part of a machine is.
+/// A part of a machine.
 ///
-/// A PCIe switch is one object, its upstream port; root ports and downstream ports are none, for a
-/// PCIe link joins two ends only: what would hang from such a port hangs from what is above it.
-/// The exception is a port with several functions of one card below it, which share its link.
+/// A PCIe switch is one object, its upstream port. Root ports and downstream ports are no objects,
+/// because a PCIe link joins two ends only: objects at these ports are children of the object
+/// above. The exception is a port with several functions of one card below it, which share its
+/// link.
 enum class ObjectKind {
   machine,
   package,
@@ -43,7 +44,7 @@ struct PcieLink {
   bool operator==(const PcieLink&) const = default;
 };
 
-/// One part of a machine. What does not apply is absent.
+/// One part of a machine. Fields that do not apply are absent.
 struct TopologyObject {
   std::string id; ///< unique in the document: "m0", "m0/numa0", "m0/core3", "m0/nic0"
   ObjectKind kind = ObjectKind::machine;
@@ -53,19 +54,20 @@ struct TopologyObject {
   std::optional<int> cache_level;     ///< 1, 2, 3
   std::optional<std::uint64_t> bytes; ///< memory of a NUMA node or GPU, size of a cache
   std::string pci_address;            ///< "0000:17:00.0"
-  /// Of a NIC its network ports, of others their PCIe link; one direction, as negotiated now.
+  /// Rate of a NIC's network ports, or of another object's PCIe link; one direction, as negotiated
+  /// now.
   std::optional<double> link_bytes_per_second;
   std::optional<PcieLink> pcie; ///< to the parent, as negotiated now
-  /// What both ends of it could do, as far as they tell.
+  /// The best link that both ends report to support.
   std::optional<PcieLink> pcie_possible;
-  /// Of the PCIe link to the parent, where its generation and width are not known (hwloc's XML
-  /// tells neither): PcieLink::bytes_per_second() of the link as negotiated.
+  /// Rate of the PCIe link to the parent, where its generation and width are unknown (hwloc's XML
+  /// lacks them): PcieLink::bytes_per_second() of the link as negotiated.
   std::optional<double> pcie_bytes_per_second;
   std::vector<int> cpus; ///< logical processors (of cores and NUMA nodes)
   bool operator==(const TopologyObject&) const = default;
 };
 
-/// A way between two objects beside the tree.
+/// A link between two objects beside the tree.
 enum class PeerLinkKind {
   nvlink,
   xgmi,
@@ -86,12 +88,12 @@ struct Topology {
   std::vector<TopologyObject> objects;
   std::vector<PeerLink> links;
 
-  /// nullptr when there is none of that id.
+  /// nullptr for an unknown id.
   [[nodiscard]] const TopologyObject* find(std::string_view id) const;
   [[nodiscard]] std::vector<const TopologyObject*> of_kind(ObjectKind kind) const;
   /// Whether the object is this machine or in it.
   [[nodiscard]] bool is_in(const TopologyObject& object, std::string_view machine) const;
-  /// Ids of a machine's objects of one kind, in order; none where there is no such machine.
+  /// Ids of a machine's objects of one kind, in order; empty for an unknown machine.
   [[nodiscard]] std::vector<std::string> ids_in(std::string_view machine, ObjectKind kind) const;
   [[nodiscard]] std::vector<const TopologyObject*> children(std::string_view id) const;
   bool operator==(const Topology&) const = default;

@@ -9,7 +9,7 @@
 namespace reckon {
 
 /// Multiplies every element by `factor`, in place, rounding once to the element type (not int32).
-/// `bytes` is aligned to an element and holds whole ones. A factor of 1 leaves all as it is.
+/// `bytes` is aligned to an element and holds whole ones. A factor of 1 changes nothing.
 void scale(std::span<std::byte> bytes, DType dtype, double factor);
 
 } // namespace reckon

@@ -32,17 +32,17 @@ struct TrainingOptions {
   std::string plan;      ///< file
   std::string workload;  ///< file or shipped name; empty: the one that the plan names
   std::string transport; ///< choose_transports(); empty: the plan's
-  /// Where a worker has its gradient, aligned to 64 bytes; empty: in the session's memory.
+  /// The place of a worker's gradient, aligned to 64 bytes; empty: in the session's memory.
   std::span<std::byte> gradient{};
-  bool average = false;   ///< over all workers, instead of the sum
-  bool pin_lanes = false; ///< each on one processor
-  Seconds limit{60};      ///< of joining, and of leaving once all have come to it
+  bool average = false;   ///< the mean over all workers, instead of the sum
+  bool pin_lanes = false; ///< lanes, each on one processor
+  Seconds limit{60};      ///< limit of joining, and of leaving once all have come to it
   Seconds peer_limit = k_default_peer_limit;
 };
 
-/// One rank of a plan in a training program: its owner says when each tensor's gradient is there,
-/// and gets the sums of all workers. A thread of its own conducts the steps, so that meeting the
-/// other ranks costs the owner no time; between steps nothing but a peer's death ends the job.
+/// One rank of a plan in a training program: its owner says when each tensor's gradient is ready,
+/// and gets the sums of all workers. A thread of its own conducts the steps, so the owner does not
+/// wait for other ranks; between steps only a peer's death ends the job.
 ///
 /// Thread-safe, but for left_within(), abandoned_within() and the destructor, which come last.
 /// Calls throw what has ended the job: PeerError where that was another rank; Error{input} for
@@ -78,12 +78,12 @@ public:
   void begin();
   /// The gradients of tensors first .. first + count - 1 are written. Never waits for another call.
   void ready(std::size_t first, std::size_t count);
-  /// Whether the step is over: then the next may begin. Waits at most `limit`; nothing: as long as
-  /// it takes.
+  /// Whether the step is over, so that the next may begin. Waits at most `limit`; absent: without
+  /// limit.
   [[nodiscard]] bool over_within(std::optional<Seconds> limit);
   /// At a rank that only sums: whether all workers leave, after at most `limit`.
   [[nodiscard]] bool served_within(std::optional<Seconds> limit);
-  /// What this rank knows of the steps so far: JSON, described in docs/library.md.
+  /// This rank's account of the steps so far: JSON, described in docs/library.md.
   [[nodiscard]] std::string report() const;
   /// Leaves with all other ranks, and whether it has after at most `limit`. Throws Error{input} in
   /// the middle of a step.
@@ -117,13 +117,13 @@ private:
   Workload m_workload;
   GradientLayout m_layout;
   std::size_t m_self = 0, m_workers = 0;
-  double m_factor = 1; ///< of every gradient, before it is summed
+  double m_factor = 1; ///< factor on every gradient, before it is summed
   bool m_pin = false;  ///< lanes
   std::string m_plan_file;
   Seconds m_peer_limit{0};
   std::span<std::byte> m_gradient;
   std::optional<Rendezvous> m_rendezvous;
-  /// What the lanes' threads use: left behind where one of them cannot be ended.
+  /// The data of the lanes' threads: left behind where a thread cannot be ended.
   struct Engine {
     Schedule schedule;
     RunOptions options;
@@ -144,7 +144,7 @@ private:
   bool m_all_leave = false, m_left = false, m_conducted = false;
   std::exception_ptr m_failure;
   std::string m_why = "abandoned";
-  std::uint64_t m_steps = 0;                           ///< that are over
+  std::uint64_t m_steps = 0;                           ///< steps that are over
   std::int64_t m_began_ns = 0;                         ///< monotonic: the step
   std::int64_t m_last_ready_ns = 0, m_last_end_ns = 0; ///< of the last step, rank 0's clock
   struct Times {                                       ///< in seconds, of the last steps

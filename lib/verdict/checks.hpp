@@ -5,7 +5,7 @@
 
 namespace reckon::verdict_detail {
 
-/// Each adds to the verdict what it finds, what it cannot know, and how much it judged.
+/// Each check adds its findings to the verdict, what it cannot know, and how much it judged.
 
 /// PCIe links, NVLinks and xGMI links, ports and memories as the topology describes them.
 void check_links(const Profile& profile, Verdict& verdict);
@@ -14,14 +14,14 @@ void check_measured(const Profile& profile, Verdict& verdict);
 
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string unit);
-/// A group of one machine by that machine's own name; any other id as it is.
+/// A group of one machine by that machine's own name; any other id unchanged.
 [[nodiscard]] std::string shown_place(const Profile& profile, const std::string& id);
 [[nodiscard]] std::string to_place(const std::string& from, const std::string& to);
-/// What a cell measures, without its places.
+/// The quantity of a cell, without its places.
 [[nodiscard]] std::string setting_of(CellKey key);
-/// What to do about a part that is slow.
+/// The remedy for a slow part.
 [[nodiscard]] std::string remedy_for(const Profile& profile, const std::string& id);
-/// "mlx_" of "eth0 mlx5_0", "rdmaps" of "rdmap79s0": what NICs of one make share.
+/// The common part of names of NICs of one make: "mlx_" of "eth0 mlx5_0", "rdmaps" of "rdmap79s0".
 [[nodiscard]] std::string make_of(const TopologyObject& nic);
 
 } // namespace reckon::verdict_detail

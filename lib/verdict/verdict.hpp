@@ -14,37 +14,38 @@
 
 namespace reckon {
 
-/// How a finding came about, the most serious first.
+/// The kind of a finding, the most serious first.
 enum class FindingKind {
   data,          ///< a measurement failed, or moved wrong data
-  contradiction, ///< measured: more than what it passes carries
-  link,          ///< a link, a port or a memory is less than it could be, or than those like it
+  contradiction, ///< measured: more than the link on its way carries
+  link,          ///< a link, a port or a memory is below its maximum, or below equal ones
   like,          ///< measured: slower than its neighbours by more than the noise
-  ceiling,       ///< measured: far below what the link is said to carry
+  ceiling,       ///< measured: far below the described rate of the link
   requirement,   ///< misses a requirement
   baseline,      ///< worse than the baseline
 };
 [[nodiscard]] std::string_view name_of(FindingKind kind);
 
-/// Something about a machine that is not as it should be.
+/// A fault of a machine.
 struct Finding {
   FindingKind kind = FindingKind::data;
   std::string place; ///< id of a machine or a part, "m0/gpu1 -> m0/gpu3", or a case
   std::string what;  ///< "PCIe link", "port_bandwidth, two_way"
   Side value, expected;
-  std::string against; ///< why that is expected: "both ends could do", "7 like it have"
-  std::string remedy;  ///< what to do
-  double share = 0; ///< how much of what is expected there is, 0 to 1; 0 where there is no number
-  std::uint64_t others = 0; ///< further findings of this place that follow from it or are like it
+  std::string against; ///< the reason for the expectation: "both ends could do", "7 like it have"
+  std::string remedy;  ///< the remedy
+  double share = 0;    ///< fraction of the expected value, 0 to 1; 0 without a number
+  std::uint64_t others = 0; ///< further findings of this place that follow from it or resemble it
 };
 
 struct Verdict {
   std::string name; ///< of the profile
-  /// At most one of each place and kind, the most serious first. What was measured at a place whose
-  /// link is found wanting counts there (Finding::others).
+  /// At most one of each place and kind, the most serious first. Measurements at a place whose link
+  /// is faulty count there (Finding::others).
   std::vector<Finding> findings;
-  std::vector<std::string> unknown; ///< what could not be judged, and why; no part of the verdict
-  /// How many facts and quantities were judged, by what they were judged for.
+  std::vector<std::string>
+      unknown; ///< questions that could not be judged, with the reason; no part of the verdict
+  /// The number of judged facts and quantities, by their standard.
   std::map<FindingKind, std::uint64_t> checks;
   [[nodiscard]] bool passed() const { return findings.empty(); }
 };

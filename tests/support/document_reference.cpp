@@ -9,6 +9,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 
 namespace reckon::test {
 namespace {
@@ -153,19 +156,46 @@ private:
   Json& m_definitions;
 };
 
+/// Where types and fields were listed first, over all documents: "`cells[]` of the profile".
+struct Listed {
+  std::map<std::string, std::string> types;  ///< by name and definition
+  std::map<std::string, std::string> fields; ///< the object, by the field's key and schema
+};
+
 /// Rows of the table, from the schema. A type that several fields have is listed where it occurs
-/// first.
+/// first, and so are the fields of an object that shares many with an earlier one.
 class Rows {
 public:
-  explicit Rows(const Json& schema) : m_definitions(schema.at("$defs")) { add(schema, ""); }
+  Rows(std::string_view kind, const Json& schema, Listed& listed)
+      : m_kind(kind), m_definitions(schema.at("$defs")), m_listed(listed) {
+    add(schema, "");
+    for (const auto& [key, path] : m_types) {
+      m_listed.types.try_emplace(key, of_kind(path));
+    }
+    for (const auto& [key, path] : m_fields) {
+      m_listed.fields.try_emplace(key, of_kind(path));
+    }
+  }
   std::string text;
 
 private:
+  [[nodiscard]] std::string of_kind(const std::string& path) const {
+    return fmt::format("{} of the {}", path, m_kind);
+  }
+
   void add(const Json& object, const std::string& path) {
     const Json required = object.value("required", Json::array());
+    const auto id = [&](const std::string& key, const Json& field) {
+      const bool needed = std::find(required.begin(), required.end(), key) != required.end();
+      return key + (needed ? "!" : "?") + field.dump();
+    };
+    const std::set<std::string> known = add_known(object, path, id);
     for (const auto& [key, field] : object.at("properties").items()) {
-      if (field.contains("const")) { // the header
+      if (field.contains("const") || known.contains(key)) { // the header
         continue;
+      }
+      if (!path.empty()) {
+        m_fields.try_emplace(id(key, field), fmt::format("`{}`", path.substr(0, path.size() - 1)));
       }
       const bool needed = std::find(required.begin(), required.end(), key) != required.end();
       const std::string row = path + key;
@@ -179,6 +209,28 @@ private:
                               field.at("description").get<std::string>()));
     }
   }
+  /// One row for the fields that an earlier object has, too, where they are at least five; returns
+  /// their keys.
+  template <class Id>
+  std::set<std::string> add_known(const Json& object, const std::string& path, const Id& id) {
+    std::map<std::string, std::set<std::string>> by_object;
+    for (const auto& [key, field] : object.at("properties").items()) {
+      for (const auto* fields : {&m_fields, &m_listed.fields}) {
+        if (const auto found = fields->find(id(key, field)); found != fields->end()) {
+          by_object[found->second].insert(key);
+          break;
+        }
+      }
+    }
+    for (const auto& [first, keys] : by_object) {
+      if (keys.size() >= 5) {
+        text += fmt::format("| `{}` | as {} | The fields `{}`. |\n",
+                            path.substr(0, path.size() - 1), first, fmt::join(keys, "`, `"));
+        return keys;
+      }
+    }
+    return {};
+  }
   std::string values_of(const Json& field, const std::string& path) {
     if (field.contains("$ref")) {
       const auto reference = field.at("$ref").get<std::string>();
@@ -186,11 +238,15 @@ private:
       if (name == "name") {
         return name;
       }
-      const auto [first, added] = m_paths.try_emplace(name, path);
+      const std::string type = name + m_definitions.at(name).dump();
+      if (const auto before = m_listed.types.find(type); before != m_listed.types.end()) {
+        return "as " + before->second;
+      }
+      const auto [first, added] = m_types.try_emplace(type, fmt::format("`{}`", path));
       if (added) {
         add(m_definitions.at(name), path + ".");
       }
-      return added ? "object" : fmt::format("as `{}`", first->second);
+      return added ? "object" : "as " + first->second;
     }
     if (field.contains("anyOf")) {
       return values_of(field.at("anyOf")[0], path) + " or repeat";
@@ -230,8 +286,11 @@ private:
     return text;
   }
 
+  std::string_view m_kind;
   const Json& m_definitions;
-  std::map<std::string, std::string> m_paths; // of each type: where it occurs first
+  Listed& m_listed;                           // by the documents before this one
+  std::map<std::string, std::string> m_types; // of this document
+  std::map<std::string, std::string> m_fields;
 };
 
 } // namespace
@@ -261,7 +320,16 @@ Json schema_of(std::string_view kind) {
 }
 
 std::string reference_of(std::string_view kind) {
-  return "| field | value | meaning |\n|---|---|---|\n" + Rows(schema_of(kind)).text;
+  Listed listed;
+  std::string text;
+  for (const std::string_view each : k_kinds) {
+    const Json schema = schema_of(each);
+    text = Rows(each, schema, listed).text;
+    if (each == kind) {
+      break;
+    }
+  }
+  return "| field | value | meaning |\n|---|---|---|\n" + text;
 }
 
 } // namespace reckon::test

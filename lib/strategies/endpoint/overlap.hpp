@@ -23,21 +23,22 @@ struct OverlapQuestion {
   std::optional<DType> dtype; ///< of all tensors and activations; absent: as in the workload
   SchedulePolicy policy = SchedulePolicy::lifo;
   std::uint64_t chunk_bytes = 1;
-  /// Of computations that say seconds, which are those on the whole endpoint; absent: what holds
-  /// them up is not known, and they take as long in every configuration.
+  /// The limit of computations with given seconds, measured on the whole endpoint; absent: unknown,
+  /// and they take as long in every configuration.
   std::optional<ComputationBound> bound;
-  /// Arithmetic and memory of computation are so many times as fast, whatever the endpoint says.
+  /// Factor on the endpoint's arithmetic and memory rates for computation.
   double compute_speed = 1;
-  bool exchange_aside = false; ///< with the endpoint's part for that; not where nothing overlaps
+  bool exchange_aside = false; ///< with the endpoint's resources for computations aside; unused
+                               ///< where nothing overlaps
   ContentionFactors contention;
 };
 
-/// A kind of collective in one configuration.
+/// One kind of collective in one configuration.
 struct OverlapCollective {
   TorusTraffic traffic; ///< for each byte of payload
   CollectiveRate rate;
   double fill_s = 0;                 ///< latencies
-  double first_chunk_s_per_byte = 0; ///< once, of the first chunk's payload
+  double first_chunk_s_per_byte = 0; ///< of the first chunk's payload, once
 };
 
 struct OverlapAnswer {
@@ -53,7 +54,7 @@ struct OverlapAnswer {
 /// The torus of an endpoint, its links at their efficiency.
 [[nodiscard]] Torus torus_of(const Endpoint& endpoint,
                              const std::array<std::uint64_t, k_torus_dimensions>& shape);
-/// What communication may use of an endpoint, for traffic of this kind.
+/// The resources of an endpoint for communication of this kind.
 [[nodiscard]] CommunicationShare communication_share(const Endpoint& endpoint,
                                                      const EndpointConfiguration& configuration,
                                                      const TorusTraffic& traffic, bool all_reduce);
@@ -71,16 +72,16 @@ overlap_collective(const Endpoint& endpoint,
 [[nodiscard]] OverlapAnswer predict_overlap(const OverlapQuestion& question,
                                             const EndpointConfiguration& configuration);
 
-/// What a node sends in one all-reduce, its latency included, in bytes per second, when
-/// communication has so much of the endpoint.
+/// The bytes per second that a node sends in one all-reduce, its latency included, with this much
+/// of the endpoint for communication.
 struct SweepPoint {
   double given = 0;  ///< memory bandwidth in bytes per second, or SMs
-  double cores = 0;  ///< sent when SMs move it
-  double engine = 0; ///< when an engine does; 0 in a sweep over SMs
+  double cores = 0;  ///< when SMs move the bytes
+  double engine = 0; ///< when an engine moves them; 0 in a sweep over SMs
 };
 struct EndpointSweep {
   std::vector<SweepPoint> points;
-  double ideal = 0; ///< the same when nothing of the endpoint limits it
+  double ideal = 0; ///< without a limit by the endpoint
 };
 
 enum class SweptPart { memory, sms };
@@ -98,11 +99,11 @@ sweep_endpoint(const Endpoint& endpoint, const std::array<std::uint64_t, k_torus
 
 /// A workload as one configuration of an endpoint computes it.
 struct ConfiguredWorkload {
-  Workload workload; ///< every layer says its seconds (equation 49)
+  Workload workload; ///< every layer has seconds (equation 49)
   double iteration_s =
       0; ///< of `solve overlap` (equations 50 to 53); 0: the workload has no layers
 };
-/// With the workload's batch (1 where it says none). A workload without layers is as it was.
+/// With the workload's batch (1 where it has no batch). A workload without layers stays as it is.
 [[nodiscard]] ConfiguredWorkload
 configured(const Workload& workload, const Endpoint& endpoint,
            const std::array<std::uint64_t, k_torus_dimensions>& shape,

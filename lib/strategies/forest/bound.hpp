@@ -12,10 +12,10 @@ struct NetworkBound {
   std::string by; ///< "what b/gpu0-3 must send over b port nic0 out", ...
 };
 
-/// Equation 27 of docs/equations.md: no way to sum on the model's links is faster, whatever it
-/// copies where. Cuts between the workers of a set and everything else, and the number of messages
-/// that the sums of that set need. Sets are each worker, each group, the workers behind each node
-/// of the graph, all of them, and with at most 8 workers every set.
+/// Equation 27 of docs/equations.md: no way to sum on the model's links is faster, with any copies.
+/// It takes cuts between the workers of a set and everything else, and the number of messages that
+/// the sums of the set need. Sets are each worker, each group, the workers behind each node of the
+/// graph, all workers, and with at most 8 workers every set.
 [[nodiscard]] NetworkBound network_bound(const Network& model);
 
 } // namespace reckon

@@ -8,20 +8,20 @@
 
 namespace reckon {
 
-/// The best mix of trees on a network (equation 25): the least time that any trees with any shares
-/// need, found by column generation.
+/// The best mix of trees on a network (equation 25): the least time of any trees with any shares,
+/// found by column generation.
 struct Optimum {
   std::vector<Tree> trees;
   std::vector<double> shares; ///< by tree; they add up to 1
-  /// Other shares of the same trees, which need up to 0.2 % longer: the shallowest, which play
-  /// better or worse than those with the least work.
+  /// Other shares of the same trees, which need up to 0.2 % longer: the shallowest trees, which
+  /// play better or worse than the trees with the least work.
   std::vector<std::vector<double>> shallow;
   /// By station, >= 0: dual values, with sum of capacity times price = 1.
   std::vector<double> prices;
   double seconds_per_byte = 0; ///< of these shares, until the busiest station is done
-  /// No mix of trees is faster than this, by dual values (weak duality).
+  /// A bound on all mixes of trees, by dual values (weak duality).
   double certificate = 0;
-  /// Nor than this with every capacity at the high end of its samples.
+  /// The same bound with every capacity at the high end of its samples.
   double low_certificate = 0;
 };
 
@@ -30,9 +30,9 @@ struct Optimum {
                                        const std::vector<double>& groups = {1.0});
 
 /// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
-/// one: spanning trees whose lower half mirrors the upper one, which loses nothing where links are
-/// as fast in both directions; then, where a gap is left, arborescences. Where the collective gives
-/// the roots, arborescences for each of them only; `trees` must have one for each.
+/// one: first spanning trees whose lower half mirrors the upper one, which loses nothing where
+/// links are as fast in both directions; then, where a gap is left, arborescences. A collective
+/// with given roots uses arborescences for each root only; `trees` must have one for each.
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
 } // namespace reckon

@@ -29,9 +29,9 @@ public:
     double seconds_per_byte = 0;
     std::vector<double> shares; ///< by column
     /// By resource, >= 0: seconds that a further byte on it costs, for each byte of the gradient.
-    /// sum capacity price = 1 unless T is 0.
+    /// The sum of capacity times price is 1 unless T is 0.
     std::vector<double> prices;
-    /// By group: the dual value of the sum of its shares: no column of it costs less than this.
+    /// By group: the dual value of the sum of its shares. No column of the group costs less.
     std::vector<double> share_prices;
   };
   /// Throws Error{operation} when the solver finds no optimum (also without columns).
@@ -40,12 +40,12 @@ public:
   /// By column: its loads times `prices`, which are by resource.
   [[nodiscard]] std::vector<double> costs(const std::vector<double>& prices) const;
 
-  /// Among all shares that reach `solution`'s time the ones that keep all resources together busy
-  /// for the shortest time.
+  /// Of all shares that reach `solution`'s time, those that keep all resources together busy for
+  /// the shortest time.
   [[nodiscard]] std::vector<double> least_work(const Solution& solution);
 
-  /// Among all shares that take at most 1 + `slack` times as long as `solution` the ones whose sum
-  /// of share times cost is the least. `costs`: by column, >= 0.
+  /// Of all shares that take at most 1 + `slack` times as long as `solution`, those with the least
+  /// sum of share times cost. `costs`: by column, >= 0.
   [[nodiscard]] std::vector<double> least(const Solution& solution,
                                           const std::vector<double>& costs, double slack);
 

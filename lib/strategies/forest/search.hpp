@@ -9,28 +9,28 @@
 
 namespace reckon {
 
-/// Smaller parts, wider windows and other trees must be worth it: of all that is equal to this, the
-/// one with fewer parts.
+/// The gain that smaller parts, wider windows and other trees must reach; otherwise the plan with
+/// fewer parts wins.
 inline constexpr double k_worth = 0.002;
 
-/// For the plan of trees that is taken.
+/// For the plan that is taken.
 inline constexpr PlayEffort k_taken{400'000, 800'000, true};
 
 /// Looks for the part size and window with which a plan of trees takes the least predicted time.
 /// Holds references.
 class TreeSearch {
 public:
-  /// `options`: part size, window, cutting and order, as far as they are asked for. `steady_s`:
-  /// what the trees keep their busiest station.
+  /// `options`: part size, window, cutting and order, if given. `steady_s`: how long the trees keep
+  /// their busiest station busy.
   TreeSearch(const Job& job, const Ways& ways, const PlanOptions& options, double steady_s)
       : m_job(job), m_ways(ways), m_options(options), m_steady_s(steady_s) {}
 
-  /// Both take a plan of ranks, trees and collective, without parts, and predict its traffic alone:
-  /// by one short play, and by a search.
+  /// Both take a plan with ranks, trees and collective but without parts, and predict its traffic
+  /// alone: by one short play, and by a search.
   [[nodiscard]] Plan first(const Plan& base) const;
   [[nodiscard]] Plan fastest(const Plan& base) const;
-  /// How parts of this plan were kept from being tiny where nothing says what writes cost, for
-  /// Plan::assumed; empty: that is known of all its ways, or the part size was asked for.
+  /// How this plan's parts were kept from being tiny where the cost of a write is unknown, for
+  /// Plan::assumed; empty: the cost is known for all ways, or the part size was given.
   [[nodiscard]] std::string assumed(const Plan& plan) const;
 
 private:

@@ -11,31 +11,31 @@
 
 namespace reckon {
 
-/// ProxyOptions::proxy_bytes of all tensors, however many bytes they have.
+/// ProxyOptions::proxy_bytes for all tensors of any size.
 inline constexpr double k_all_proxy_bytes = std::numeric_limits<double>::max();
 
-/// What a plan over memory devices (COARSE) asks for beside PlanOptions.
+/// The options of a plan over memory devices (COARSE) beside PlanOptions.
 struct ProxyOptions {
   /// Ranks that are places inside machines (ranks_of(), places_of()). Empty: machines, or ranks
-  /// that share one, as the roles say.
+  /// that share one, as in the roles.
   std::vector<PlanRank> ranks{};
   bool gpu_direct = true; ///< OpenMachine::gpu_direct of their machines
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
-  /// the rest the workers sum in a ring. At most the workload's, or k_all_proxy_bytes. Absent:
-  /// by the predicted time, but all with one_queue, which is about the proxies.
+  /// the workers sum the rest in a ring. At most the workload's, or k_all_proxy_bytes. Absent: by
+  /// the predicted time, but all with one_queue, which is about the proxies.
   std::optional<double> proxy_bytes;
   /// How far below the full bandwidth a shard may stay: decides S'.
   double tolerance = 0.02;
-  /// Shards of S' as the paper has them. Otherwise S', or a power of four shorter where that is
-  /// predicted to be faster: several shards are under way at once, and what a single one loses by
-  /// the latency is not lost then, while long ones fill the pipeline slowly.
+  /// Shards of S' as in the paper. Otherwise S', or a power of four shorter where that is predicted
+  /// to be faster: several shards under way at once hide the latency of a single one, while long
+  /// ones fill the pipeline slowly.
   bool paper_shards = false;
-  /// 1: all rings of the proxies run one way; 2: neighbouring groups opposite ways. Absent: by the
-  /// predicted time.
+  /// 1: all rings of the proxies run one way; 2: neighbouring groups run opposite ways. Absent: by
+  /// the predicted time.
   std::optional<int> ring_directions;
-  /// Proxies that work first come, first served (with_one_queue()): such a plan may never end.
+  /// Proxies that work first come, first served (with_one_queue()): the plan may never end.
   bool one_queue = false;
-  /// The strategies of make_plan() among the candidates: they take as long again to plan.
+  /// Include the strategies of make_plan() among the candidates; that takes as long again.
   bool all_candidates = true;
 };
 
@@ -52,8 +52,8 @@ struct ProxyOptions {
 [[nodiscard]] Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                 const ProxyOptions& proxies);
 
-/// What an iteration of `plan` takes with these inputs: as plan_proxies() predicts its own plans.
-/// The plan may have been made from another profile of the same machines.
+/// The predicted time of an iteration of `plan` with these inputs, as plan_proxies() predicts its
+/// own plans. The plan may have been made from another profile of the same machines.
 [[nodiscard]] Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                          const Plan& plan);
 

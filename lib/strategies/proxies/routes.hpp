@@ -15,38 +15,38 @@
 
 namespace reckon {
 
-/// How long one write between two ranks of the model takes, by its size: pair_curve() of a cluster,
-/// whose cells `source` gets; else the ports' or the machine's rates and the one latency that the
-/// profile knows.
+/// The time of one write between two ranks of the model, by its size: pair_curve() of a cluster,
+/// whose cells `source` gets; else the rates of the ports or the machine and the one latency that
+/// the profile knows.
 [[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
                                 std::size_t to, std::string* source = nullptr);
 
 /// The same between ranks that are places: cells `gpu_copy` of two in one machine, whose name
-/// `source` gets; else what `ways`, the links between the ranks, carry. Throws Error{input} where
-/// nothing is known of them.
+/// `source` gets; else the rates of `ways`, the links between the ranks. Throws Error{input} where
+/// nothing about them is known.
 [[nodiscard]] Curve place_curve(const Profile& profile, const Places& places,
                                 const StationNetwork& ways, std::size_t from, std::size_t to,
                                 std::string* source = nullptr);
 
-/// How long one write between two ranks takes; the string gets what that was read from, a case of
-/// the profile first.
+/// The time of one write between two ranks; the string gets the source, a case of the profile
+/// first.
 using CurveOf = std::function<Curve(std::size_t from, std::size_t to, std::string* source)>;
 
-/// The routing tables of all workers of a job and what they were read from.
+/// The routing tables of all workers of a job and their source.
 struct RoutingTables {
   std::vector<ProxyRoute> routes;     ///< in the order of the workers' ranks
   std::vector<std::string> sources;   ///< for the plan: cases of the profile
   std::vector<std::string> ambiguous; ///< clients whose curves cross more than once, in words
 };
 
-/// COARSE III-E, with the decisions of docs/equations.md where it is silent: proxies within 10 % of
-/// the best are as good, and among those a client takes the one that it is paired with (the q
+/// COARSE III-E, with the decisions of docs/equations.md where it is silent. Proxies within 10 % of
+/// the best count as equal; among those a client takes the one that it is paired with (the q
 /// devices are dealt to the p clients in equal blocks), else the one that the fewest clients before
-/// it have taken; then clients move to others as good, as long as that evens out how many a device
-/// has. A proxy of their own for the short tensors must save 1 % of the client's time for
-/// all tensors: a difference of latencies that saves less may be noise. `tolerance`: how far below
-/// the full bandwidth a size may stay and count as reaching it. Throws Error{input} without a
-/// memory device (a rank that serves and has no gradient).
+/// it have taken; then clients move to equal ones as long as that evens out the devices' numbers of
+/// clients. A proxy for short tensors must save 1 % of the client's time for all tensors: a smaller
+/// saving may be noise. `tolerance`: how far below the full bandwidth a size may stay and still
+/// count as reaching it. Throws Error{input} without a memory device (a rank that serves and has no
+/// gradient).
 [[nodiscard]] RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of,
                                                  double tolerance);
 

@@ -15,7 +15,7 @@
 
 namespace reckon {
 
-/// A wider window, a further ring or another boundary must save that part of the time.
+/// A wider window, a further ring or another boundary must save this fraction of the time.
 inline constexpr double k_worth_searching = 0.002;
 
 /// Equations 32 and 33 for this job; both absent without a ring on either side.
@@ -34,14 +34,14 @@ struct ProxyPlans {
 };
 
 /// Looks for the shard length, window, number of directions and boundary with the least predicted
-/// time: by short plays, coarse before fine, of which none is played twice; what is found is
-/// predicted thoroughly. Deterministic.
+/// time: by short plays, coarse before fine, each played once; the result is predicted thoroughly.
+/// Deterministic.
 class ProxySearch {
 public:
   ProxySearch(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
               const PlanOptions& options, const ProxyOptions& proxies, const DualSolutions& dual);
 
-  /// `partition_bytes`: equation 30's S', the longest that shards may be at least.
+  /// `partition_bytes`: S' of equation 30, the lower limit of the longest shards.
   [[nodiscard]] ProxyPlans search(double partition_bytes, const std::optional<UpdatePlan>& update);
   [[nodiscard]] double shard_bytes() const { return m_shard; }
 

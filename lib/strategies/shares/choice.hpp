@@ -10,11 +10,11 @@
 
 namespace reckon {
 
-/// The gradient in parts of `part_bytes`, with the window asked for or the one solved for such
-/// parts. `ring`: sums travel round the workers.
+/// The gradient in parts of `part_bytes`, with the given window or the one solved for these parts.
+/// `ring`: sums travel round the workers.
 [[nodiscard]] PartShape shape_for(const SharesJob& job, double part_bytes, bool ring);
 
-/// Part sizes whose predictions differ by no more than this part of the least are as good.
+/// Part sizes whose predictions differ by at most this fraction of the least count as equal.
 [[nodiscard]] double tolerance(const SharesJob& job);
 
 /// A strategy as far as it has been planned.
@@ -22,16 +22,16 @@ struct Choice {
   Solution solution;
   PartShape shape;
   Prediction prediction;
-  /// The same with sums in place instead of sent, or the reverse; absent where that was not asked.
+  /// The same with sums in place instead of sent, or the reverse; absent where only one was wanted.
   std::optional<double> other_sums_seconds;
   std::optional<Plan> draft; ///< cut and assigned, if it may win
 };
 
-/// Makes a prediction of one exchange that of so many, one after another.
+/// Turns a prediction of one exchange into that of several, one after another.
 void scale(Prediction& prediction, double exchanges);
 
 /// Solves one strategy and, unless a part size is given, takes the power of two with the least
-/// predicted time. By formulas alone: there is no draft.
+/// predicted time. By formulas alone, without a draft.
 [[nodiscard]] Choice evaluate(const SharesJob& job, const std::string& strategy);
 
 } // namespace reckon

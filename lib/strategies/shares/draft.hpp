@@ -10,7 +10,7 @@ namespace reckon {
 /// and lane, and its ranks; with the choice's window.
 [[nodiscard]] Plan cut_and_assign(const SharesJob& job, const Choice& choice);
 
-/// A plan that cut_and_assign() gave, with a window, and how that is predicted to run.
+/// A plan of cut_and_assign() with a window, and how it is predicted to run.
 [[nodiscard]] Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned,
                              double window);
 

@@ -13,20 +13,20 @@
 
 namespace reckon {
 
-/// The job of strategies that give each rank a share of the gradient to sum, with what is asked for
-/// and what lies between the ranks.
+/// The job of strategies that give each rank a share of the gradient to sum, with the given options
+/// and the network between the ranks.
 struct SharesJob : Job {
-  /// Throws Error{input} where the options do not fit each other or the workload, and as Ways.
+  /// Throws Error{input} where the options contradict each other or the workload, and as Ways.
   SharesJob(const PlanInputs& inputs, const PlanOptions& options);
 
   const PlanInputs& inputs;
   const PlanOptions& options;
   DType dtype; ///< of most of the gradient
-  Ways ways;   ///< with as many lanes as were given, or are needed
+  Ways ways;   ///< with the given number of lanes, or the needed one
   bool lanes_given = false;
   std::optional<ContentionFactors> contention;
   std::vector<std::size_t> ring_order; ///< of the workers
-  /// Why sums cannot be made where the gradients lie; empty: they can.
+  /// Why sums cannot be made in place; empty: they can.
   std::string why_not_in_place;
 
   [[nodiscard]] const CostModel& model() const { return ways.model(); }

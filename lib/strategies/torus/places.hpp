@@ -7,7 +7,7 @@
 
 namespace reckon {
 
-/// Which rank is where in a torus of L x V x H nodes: rank l + L (v + V h).
+/// The place of each rank in a torus of L x V x H nodes: rank l + L (v + V h).
 class TorusPlaces {
 public:
   static constexpr std::size_t k_dimensions = 3; ///< 0 local, 1 vertical, 2 horizontal
@@ -20,7 +20,7 @@ public:
   [[nodiscard]] std::uint64_t at(std::uint64_t rank, std::size_t dimension) const {
     return rank / stride(dimension) % m_nodes[dimension];
   }
-  /// Who comes next in that ring, forward or backward.
+  /// The next rank in that ring, forward or backward.
   [[nodiscard]] std::uint32_t next(std::uint64_t rank, std::size_t dimension, bool backward) const {
     const std::uint64_t n = m_nodes[dimension], here = at(rank, dimension);
     const std::uint64_t there = (here + (backward ? n - 1 : 1)) % n;

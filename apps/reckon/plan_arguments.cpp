@@ -74,9 +74,22 @@ Take seconds(std::optional<double>* to) {
     *to = parse_seconds(text, flag).count();
   };
 }
-Take bytes_per_s(std::optional<double>* to) {
-  return [to](const std::string& text, std::string_view flag) {
-    *to = parse_bandwidth(text, flag).as_bytes_per_s();
+/// "25Gb/s", or "25Gb/s+-10%": also 10 % less or more.
+Take bytes_per_s(std::optional<double>* to, double* spread) {
+  return [to, spread](const std::string& text, std::string_view flag) {
+    std::size_t sign = std::string::npos, after = 0;
+    for (const std::string_view word : {"±", "+-", "+/-"}) {
+      if (const std::size_t at = text.find(word); at < sign) {
+        sign = at;
+        after = at + word.size();
+      }
+    }
+    const std::string speed = text.substr(0, sign);
+    *to = parse_bandwidth(speed.substr(0, speed.find_last_not_of(' ') + 1), flag).as_bytes_per_s();
+    *spread = sign == std::string::npos ? 0 : parse_fraction(text.substr(after), flag);
+    if (*spread >= 1) {
+      fail(ErrorKind::usage, fmt::format("{} {}: what may be less must be below 100%", flag, text));
+    }
   };
 }
 
@@ -144,12 +157,15 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                           "the plan's table shows",
                           fmt::join(strategy_names(), ", ")))
       .shows_default();
-  command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
-                 "What if every rank had its own port of this speed, e.g. 100Gb/s");
+  command.option("--port-bandwidth",
+                 bytes_per_s(&options.what_if.worker_port_bytes_per_s, &a.asked.port_spread),
+                 "What if every rank had its own port of this speed, e.g. 100Gb/s; 25Gb/s+-10% "
+                 "gives the predictions a range");
   const Argument sweep =
       command
           .option("--sweep", &a.sweep,
-                  "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB")
+                  "Compare plans for many values of a setting: k=0..8, part-bytes=64KiB,1MiB. "
+                  "Several: all combinations")
           .excludes(output);
   command
       .option("--explain", &a.explain,
@@ -162,8 +178,15 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   command.color(&a.color);
 
   command.group("What if");
-  command.option("--server-port-bandwidth", bytes_per_s(&options.what_if.server_port_bytes_per_s),
+  command.option("--server-port-bandwidth",
+                 bytes_per_s(&options.what_if.server_port_bytes_per_s, &a.asked.server_port_spread),
                  "As --port-bandwidth, for ranks that only serve");
+  command
+      .option("--prices", &a.prices,
+              "With --sweep: a JSON file of what machines and ports cost, to compare the price of "
+              "a step too")
+      .type("FILE")
+      .needs(sweep);
   command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
 
   command.group("Ranks, parts and lanes");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solve.hpp"
 
-#include "core/file.hpp"
-
 #include "equations/capacity.hpp"
+#include "planning/prices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,24 +13,6 @@ namespace reckon::solve {
 namespace {
 
 constexpr std::array k_box_limit_names{"interfaces", "memory", "sums"};
-
-struct Prices {
-  std::string currency, per;
-  BoxPrices of;
-};
-
-Prices read_prices(const std::string& path) {
-  const Json document = parse_json(read_file(path), path);
-  const JsonView view(document, path);
-  view.only({"currency", "per", "worker", "box", "server"});
-  Prices prices{view.at("currency").name(), view.at("per").name(), {}};
-  prices.of.worker = view.at("worker").positive(); // else shards on the workers would be free
-  prices.of.box = view.at("box").non_negative();
-  if (const auto server = view.find("server")) {
-    prices.of.server = server->non_negative();
-  }
-  return prices;
-}
 
 WorkerDemand demand_of(const Given& given) {
   const bool by_bytes = given.has("--bytes");
@@ -85,10 +66,16 @@ Answer answer_capacity(const Given& given) {
   std::optional<Prices> prices;
   if (given.has("--prices")) {
     prices = read_prices(given.text("--prices"));
+    if (!prices->box) {
+      fail(ErrorKind::input,
+           fmt::format("{}: /: has no \"box\", the price of a server's box; add it", prices->file));
+    }
   }
   const double link = given.number("--worker-bandwidth", box.interface_bytes_per_s);
   const std::vector<ServerPlacement> placements = server_placements(
-      box, demand, workers, link, prices ? std::optional(prices->of) : std::nullopt);
+      box, demand, workers, link,
+      prices ? std::optional(BoxPrices{prices->worker, *prices->box, prices->server})
+             : std::nullopt);
   double most = 0;
   for (const ServerPlacement& p : placements) {
     refuse_if(!std::isfinite(p.cost), "--prices {}: {} would cost more than any number says",

@@ -41,6 +41,8 @@ enum class PlacesAsked : std::uint8_t {
 /// What is asked of the planners; the strategy decides which of them answers.
 struct PlanRequest {
   PlanOptions options;
+  /// By how much ports of options.what_if may be faster or slower than it says, as a part of it.
+  double port_spread = 0, server_port_spread = 0;
   ProxyOptions proxies;                                 ///< of strategies over memory devices
   std::string shape;                                    ///< of a torus, as parse_shape() has it
   std::optional<std::uint64_t> workers, servers, lanes; ///< where no roles say who works

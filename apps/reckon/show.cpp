@@ -100,11 +100,11 @@ void add_show_command(Arguments& program) {
       .option("file", &arguments->file,
               "The document, or a shipped workload's or profile's name; - is standard input")
       .required();
-  command.option("-t,--case", &arguments->options.test, "Of a profile: only this case, in full");
+  command.option("--case", &arguments->options.test, "Of a profile: only this case, in full");
   command.option("--samples", &arguments->options.samples, "Also the raw samples");
-  command.option("--explain", &arguments->explain,
-                 "Of a plan: each equation with its numbers, the choices with their reasons, what "
-                 "binds");
+  command.option(
+      "--explain", &arguments->explain,
+      "Each equation with its numbers: of a plan; the choices with their reasons, what binds");
   command.option("--csv", &arguments->csv,
                  "Comma-separated values, one row for each cell (of a plan: for each part)");
   command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
@@ -114,6 +114,7 @@ void add_show_command(Arguments& program) {
               "What to draw. Default: the curves of a profile, or its first matrix if it has none, "
               "or what fits --case; the stages of a report")
       .one_of({"curves", "matrix", "report"}, true);
+  command.renamed("-t", "--case");
   command.color(&arguments->color);
   command.action([arguments] { return run_show(*arguments); });
 }

@@ -111,6 +111,8 @@ struct Calculator {
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
   std::string footer = {}; ///< empty: help ends with that of the program
+  /// Former names of options, and what they are called now.
+  std::vector<std::pair<std::string, std::string>> renamed = {};
 };
 
 Calculator split();

@@ -125,33 +125,34 @@ Answer answer_capacity(const Given& given) {
 } // namespace
 
 Calculator capacity() {
-  return {
-      "capacity",
-      "How many workers one parameter server supports, and what limits it (PHub)",
-      "--workload resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s "
-      "--sum-bandwidth 60GB/s",
-      {{"--bytes", Unit::bytes, "Size of the gradient: 100MB, 97.5MiB"},
-       {"-m,--workload", Unit::text, "or that of a model, by name or file"},
-       required("--iteration", Unit::seconds, "Time of an iteration's compute: 168ms"),
-       required("--interfaces", Unit::count, "Network interfaces of the server"),
-       required("--interface-bandwidth", Unit::bandwidth,
-                "Of each, in each direction: 56Gb/s (bits), 7GB/s (bytes)"),
-       {"--memory-bandwidth", Unit::bandwidth,
-        "Between PCIe and memory, reads and writes together"},
-       {"--sum-bandwidth", Unit::bandwidth,
-        "Gradient bytes that all its cores take in and sum in a second"},
-       {"--step-bandwidth", Unit::bandwidth,
-        "Parameter bytes that they step; not at the same time as sums"},
-       {"--workers", Unit::count,
-        "So many, with as many boxes as they need; default: as one box supports"},
-       {"--worker-bandwidth", Unit::bandwidth,
-        "A worker's link, each direction; default: as one interface"},
-       {"--batch", Unit::count, "Samples of a worker in an iteration"},
-       {"--prices", Unit::text,
-        "JSON file: currency, per, worker, box and optionally server (one with a worker's link)"}},
-      answer_capacity,
-      "Equations 47 and 48 of docs/equations.md. A price file: "
-      "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}"};
+  return {"capacity",
+          "How many workers one parameter server supports, and what limits it (PHub)",
+          "--workload resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s "
+          "--sum-bandwidth 60GB/s",
+          {{"--bytes", Unit::bytes, "Size of the gradient: 100MB, 97.5MiB"},
+           {"-m,--workload", Unit::text, "A workload: its gradient instead, by name or file"},
+           required("--iteration", Unit::seconds, "Time of an iteration's compute: 168ms"),
+           required("--interfaces", Unit::count, "Network interfaces of the server"),
+           required("--interface-bandwidth", Unit::bandwidth,
+                    "Bandwidth of each interface, each direction: 56Gb/s (bits), 7GB/s (bytes)"),
+           {"--memory-bandwidth", Unit::bandwidth,
+            "Between PCIe and memory, reads and writes together"},
+           {"--sum-bandwidth", Unit::bandwidth,
+            "Gradient bytes that all its cores take in and sum in a second"},
+           {"--step-bandwidth", Unit::bandwidth,
+            "Parameter bytes that they step; not at the same time as sums"},
+           {"--workers", Unit::count,
+            "How many work: with as many boxes as they need; default: as one box supports"},
+           {"--worker-bandwidth", Unit::bandwidth,
+            "A worker's link, each direction; default: as one interface"},
+           {"--batch", Unit::count, "Samples of a worker in an iteration: a number"},
+           {"--prices", Unit::text,
+            "JSON file of prices: currency, per, worker, box and optionally server (one with a "
+            "worker's "
+            "link)"}},
+          answer_capacity,
+          "Equations 47 and 48 of docs/equations.md. A price file: "
+          "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}"};
 }
 
 } // namespace reckon::solve

@@ -163,7 +163,7 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--server-port-bandwidth", asked.what_if.server_port_bytes_per_s.has_value(),
             k_own_ports},
            {"--proxy-bytes", proxies.proxy_bytes.has_value(), k_proxies},
-           {"--tolerance", proxies.tolerance != plain_proxies.tolerance, k_proxies},
+           {"--bandwidth-slack", proxies.tolerance != plain_proxies.tolerance, k_proxies},
            {"--ring-directions", proxies.ring_directions.has_value(), k_proxies},
            {"--shards", proxies.paper_shards, k_proxies},
            {"--queues", proxies.one_queue, k_proxies}}) {
@@ -679,8 +679,8 @@ void check_request(const PlanRequest& request, const Profile& profile) {
     }
   } else if (asked.proxy_bytes || asked.tolerance != plain.tolerance || asked.paper_shards ||
              asked.ring_directions || asked.one_queue) {
-    fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and --queues "
-                           "need --strategy coarse or dense");
+    fail(ErrorKind::usage, "--proxy-bytes, --bandwidth-slack, --shards, --ring-directions and "
+                           "--queues need --strategy coarse or dense");
   }
   if (!options.configuration.empty() && (request.shape.empty() || !profile.endpoint)) {
     fail(ErrorKind::usage, "--configuration needs --shape and a profile with an endpoint, such as "

@@ -17,11 +17,11 @@ std::string option_text(std::string_view name, std::string_view value) {
   const char* const end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);
   const std::string_view suffix(rest, static_cast<std::size_t>(end - rest));
-  const std::string_view unit = suffix == " B/s"      ? "bytes_per_second"
-                                : suffix == " s"      ? "seconds"
-                                : !suffix.empty()     ? ""
-                                : name == "tolerance" ? "ratio"
-                                                      : unit_of_quantity(name);
+  const std::string_view unit = suffix == " B/s"            ? "bytes_per_second"
+                                : suffix == " s"            ? "seconds"
+                                : !suffix.empty()           ? ""
+                                : name == "bandwidth_slack" ? "ratio"
+                                                            : unit_of_quantity(name);
   return error != std::errc{} || unit.empty() ? std::string(value) : quantity_text(number, unit);
 }
 

@@ -15,7 +15,7 @@ stderr_empty
 
 ok show profile.json --plot curves.png
 [[ $(head -c 4 curves.png | tail -c 3) == PNG ]] || fail "no PNG"
-ok show profile.json --plot matrix.svg -t core_to_core_latency_cas
+ok show profile.json --plot matrix.svg --case core_to_core_latency_cas
 grep -qF 'm0/core*' matrix.svg || fail "the case decides the form"
 ok show profile.json --plot matrix.svg --what matrix
 

@@ -105,11 +105,11 @@ void add_check_command(Arguments& program) {
   command.option("--require", &arguments->require, "Thresholds that must be met").type("FILE");
   command
       .option("-o,--output", &arguments->output,
-              "Keep the profile that was measured; an older one is replaced")
+              "File of the result: the profile that was measured; an older one is replaced")
       .type("PROFILE");
-  command.option("--budget", &arguments->budget, "Time to measure, as for probe");
+  command.option("--budget", &arguments->budget, "Time that it may take: to measure, as for probe");
   command.option("-q,--quiet", &arguments->quiet, "Print nothing unless something is wrong");
-  command.option("--json", &arguments->json, "One JSON document on standard output");
+  command.option("--json", &arguments->json, "JSON on standard output: one document");
   command.color(&arguments->color);
   command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 not "
                  "available here; 130 interrupted.");

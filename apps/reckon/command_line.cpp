@@ -64,8 +64,12 @@ std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
              : fmt::format("see reckon {}--help", path);
 }
 
+/// Of each command, by the former names of its options: what they are called now.
+using Renamed = std::map<const CLI::App*, std::map<std::string, std::string>>;
+
 /// What the parser could not read, in the form of every other error.
-[[noreturn]] void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
+[[noreturn]] void fail_to_parse(const CLI::App& app, const Renamed& renamed,
+                                const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
   std::string path;
   while (!innermost->get_subcommands().empty()) {
@@ -80,6 +84,10 @@ std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
       no_such_command(path, unknown.front(), commands);
     }
     const std::string name = unknown.front().substr(0, unknown.front().find('='));
+    if (const auto of = renamed.find(innermost); of != renamed.end() && of->second.contains(name)) {
+      fail(ErrorKind::usage,
+           fmt::format("there is no option '{}': it is now '{}'", name, of->second.at(name)));
+    }
     const std::string near = option ? did_you_mean(name, options_of(*innermost)) : "";
     const std::string remedy = near.empty() ? fmt::format("see reckon {}--help", path)
                                             : fmt::format("did you mean '{}'?", near);
@@ -282,6 +290,7 @@ struct Arguments::State {
   std::string group = k_usual_group; ///< of the options that are described next
   std::map<const CLI::Option*, std::vector<std::string>> words; ///< of Argument::one_of()
   std::map<const CLI::App*, std::vector<std::string>> examples; ///< of the program: of all commands
+  Renamed renamed;                                              ///< of the program: of all commands
   State* root = this;                                           ///< the program's
   std::vector<std::unique_ptr<Arguments>> commands;             ///< below
 
@@ -326,6 +335,19 @@ void Arguments::action(std::function<int()> run) {
 
 void Arguments::example(const std::string& command_line) {
   m_state->root->examples[m_state->app].push_back(command_line);
+}
+
+void Arguments::renamed(const std::string& before, const std::string& now) {
+  m_state->root->renamed[m_state->app][before] = now;
+}
+
+std::string Arguments::now_called(const std::string& name) const {
+  const auto of = m_state->root->renamed.find(m_state->app);
+  if (of == m_state->root->renamed.end()) {
+    return "";
+  }
+  const auto now = of->second.find("--" + name);
+  return now == of->second.end() ? "" : now->second.substr(2);
 }
 
 void Arguments::group(const std::string& name) {
@@ -459,7 +481,7 @@ std::function<int()> Arguments::parse(int argc, const char* const* argv) {
       program.exit(error, std::cout, std::cerr);
       return {};
     }
-    fail_to_parse(program, error);
+    fail_to_parse(program, m_state->renamed, error);
   }
   const State* at = m_state.get();
   while (true) {

@@ -130,7 +130,13 @@ public:
   /// --color, of a command that prints for people.
   void color(ColorMode* to);
 
-  /// As if `--name value` had been given, for an existing option. Throws Error{usage}.
+  /// An option that was called `before`, as "--before" or "-b", is now called `now`: an error for
+  /// the old name says so.
+  void renamed(const std::string& before, const std::string& now);
+  /// What the option "--name" that there was is called now, without dashes; empty: there was none.
+  [[nodiscard]] std::string now_called(const std::string& name) const;
+
+  /// As if `--name value` had been given, for an option that there is. Throws Error{usage}.
   void set(const std::string& name, const std::string& value);
   /// The arguments of the command and those below it.
   [[nodiscard]] CommandReference reference() const;

@@ -8,6 +8,8 @@
 #include "core/log.hpp"
 #include "present/comparison_text.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -52,19 +54,19 @@ void add_diff_command(Arguments& program) {
       .required();
   command.option("after", &arguments->after, "Another one of the same kind").required();
   command.option(
-      "--tolerance", Take([&options](const std::string& text, std::string_view flag) {
+      "--threshold", Take([&options](const std::string& text, std::string_view flag) {
         fraction (&options.exact_tolerance)(text, flag);
         options.machine_tolerance = options.latency_tolerance = options.bandwidth_tolerance =
             options.exact_tolerance;
       }),
-      "Smallest change that counts, e.g. 5%. Default: 20% for cells of one machine; between "
+      "Smallest difference that counts: e.g. 5%. Default: 20% for cells of one machine; between "
       "machines 15% for latencies and 5% for bandwidths; 5% for iteration times; rounding for "
       "values that are solved, predicted or published");
-  command.option("--machine-tolerance", fraction(&options.machine_tolerance),
+  command.option("--machine-threshold", fraction(&options.machine_tolerance),
                  "The same, only for cells of one machine");
-  command.option("--latency-tolerance", fraction(&options.latency_tolerance),
+  command.option("--latency-threshold", fraction(&options.latency_tolerance),
                  "The same, only for latencies between machines");
-  command.option("--bandwidth-tolerance", fraction(&options.bandwidth_tolerance),
+  command.option("--bandwidth-threshold", fraction(&options.bandwidth_tolerance),
                  "The same, only for bandwidths between machines and iteration times");
   command.option("--only-worse", &options.only_worse,
                  "Exit 1 only if something got worse: a machine that is slower or lacks a part, a "
@@ -72,7 +74,10 @@ void add_diff_command(Arguments& program) {
                  "sums");
   command.option("--strict", &options.strict,
                  "Exit 1 also for undecided changes and for cells that were measured only before");
-  command.option("--json", &arguments->json, "One JSON document on standard output");
+  command.option("--json", &arguments->json, "JSON on standard output: one document");
+  for (const char* const of : {"", "machine-", "latency-", "bandwidth-"}) {
+    command.renamed(fmt::format("--{}tolerance", of), fmt::format("--{}threshold", of));
+  }
   command.color(&arguments->color);
   command.footer(
       "-v lists everything. Exit status: 0 the same; 1 different; 2 bad input, or documents of "

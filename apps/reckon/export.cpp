@@ -116,19 +116,20 @@ void add_export_command(Arguments& program) {
     names.emplace_back(format.name);
   }
   command.option("plan", &arguments->plan, "The plan; - is standard input").required();
-  command.option("-f,--format", &arguments->format, "The format to write")
+  command.option("-f,--format", &arguments->format, "Format of another program: what is written")
       .required()
       .one_of(names, true);
   command
-      .option("-p,--profile", &arguments->profile,
-              "Take links and sums from this profile. Default: the one that the plan names; goal "
-              "then leaves sums out")
+      .option(
+          "-p,--profile", &arguments->profile,
+          "A profile: links and sums are taken from it. Default: the one that the plan names; goal "
+          "then leaves sums out")
       .type("PROFILE");
   command
       .option("--measured", &arguments->measured,
               "With --format trace: the output of `run --trace`, shown beside the prediction")
       .type("FILE");
-  command.option("-o,--output", &arguments->output, "The file; - is standard output")
+  command.option("-o,--output", &arguments->output, "File of the result: - is standard output")
       .type("FILE")
       .shows_default();
   command.action([arguments] { return run_export(*arguments); });

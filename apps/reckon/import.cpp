@@ -154,24 +154,27 @@ void add_import_command(Arguments& program) {
       "ASTRA-sim");
   command.example("reckon import p2p.txt mlc.txt -o profile.json");
   command.option("files", &arguments->files, "The tools' output; - is standard input").required();
-  command.option("-o,--output", &arguments->output, "The profile or workload; - is standard output")
+  command
+      .option("-o,--output", &arguments->output,
+              "File of the result: the profile or workload; - is standard output")
       .type("FILE");
   command
       .option("--format", &arguments->format,
-              "The files' format. Default: detected from their content")
+              "Format of another program: of the files. Default: detected from their content")
       .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
                "transferbench", "astra-sim"},
               true);
   command
-      .option("--machine", &arguments->machine,
-              "Id of the measured machine; for two processes (OSU, perftest) one each, m0,m1, the "
-              "initiator first. Default: m0, or the one of --merge")
+      .option(
+          "--machine", &arguments->machine,
+          "Id of the machine: the measured one; for two processes (OSU, perftest) one each, m0,m1, "
+          "the initiator first. Default: m0, or the one of --merge")
       .type("ID[,ID]");
   command
-      .option(
-          "--collective", &arguments->collective,
-          "The collective of an output of nccl-tests or nccom-test (all_reduce, ...), if the file "
-          "does not name it")
+      .option("--collective", &arguments->collective,
+              "Which collective: of an output of nccl-tests or nccom-test (all_reduce, ...), if "
+              "the file "
+              "does not name it")
       .type("NAME");
   command.option(
       "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
@@ -180,10 +183,12 @@ void add_import_command(Arguments& program) {
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it too")
       .type("PROFILE");
   command
-      .option("-p,--profile", &arguments->profile,
-              "Compare each row of an all_reduce_perf log with the bound on this machine")
+      .option(
+          "-p,--profile", &arguments->profile,
+          "A profile: compare each row of an all_reduce_perf log with the bound on this machine")
       .type("PROFILE");
-  command.option("--json", &arguments->json, "Print the document instead of its tables");
+  command.option("--json", &arguments->json,
+                 "JSON on standard output: the document instead of its tables");
   command.action([arguments] { return run_import(*arguments); });
 }
 

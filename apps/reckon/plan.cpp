@@ -8,71 +8,22 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "documents/document.hpp"
+#include "planning/prices.hpp"
 #include "planning/sweep.hpp"
+#include "planning/sweep_text.hpp"
 #include "present/document_text.hpp"
-#include "present/table.hpp"
 #include "strategies/unknown_rates.hpp"
 
 #include <fmt/format.h>
 
 #include <memory>
-#include <set>
+#include <optional>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
-
-Json row_of(const std::string& name, const SweptPlan& swept) {
-  if (!swept.plan) {
-    return {{name, swept.value}, {"error", swept.why_not}};
-  }
-  const Plan& plan = *swept.plan;
-  Json row{{name, swept.value},
-           {"strategy", plan.strategy},
-           {"part_bytes", plan.part_bytes},
-           {"bound_seconds", plan.prediction.bound_seconds},
-           {"busiest_seconds", plan.prediction.busy_seconds()},
-           {"lo_seconds", plan.prediction.lo_seconds},
-           {"mid_seconds", plan.prediction.mid_seconds},
-           {"hi_seconds", plan.prediction.hi_seconds},
-           {"assignment_gap", plan.assignment_gap},
-           {"window_parts", plan.window_parts},
-           {"bound_by", plan.prediction.bound_by},
-           {"assumed", plan.assumed}};
-  row["candidates_mid_seconds"] = Json::object();
-  for (const Candidate& c : plan.candidates) {
-    row["candidates_mid_seconds"][c.strategy] =
-        c.prediction ? Json(c.prediction->mid_seconds) : Json(nullptr);
-  }
-  row["terms_seconds"] = Json::object();
-  for (const Term& term : plan.prediction.terms) {
-    row["terms_seconds"][term.name] = term.seconds;
-  }
-  return row;
-}
-
-std::string table_of(const std::string& name, const std::vector<SweptPlan>& plans,
-                     const Style& style) {
-  Table table(0);
-  table.column(name, Align::right);
-  table.columns("strategy|>part|>bound|>predicted|~binds");
-  std::set<std::string> assumed;
-  for (const auto& [value, plan, why_not] : plans) {
-    if (plan) {
-      assumed.insert(plan->assumed.begin(), plan->assumed.end());
-      table.row({value, plan->strategy, to_text(Bytes(plan->part_bytes)),
-                 to_text(Seconds(plan->prediction.bound_seconds)),
-                 to_text(Seconds(plan->prediction.mid_seconds)), plan->prediction.bound_by});
-    } else {
-      table.row({value, "-", "-", "-", "-", why_not});
-    }
-  }
-  std::string out = table.text(style);
-  for (const std::string& sentence : assumed) {
-    out += folded(printable("  assumed: " + sentence), style);
-  }
-  return out;
-}
 
 /// `shown`: the plan's table has what it assumes.
 void warn_of(const Plan& plan, bool shown) {
@@ -118,17 +69,25 @@ int run_plan(Arguments& command, const PlanArguments& a) {
              [&] { return a.explain ? explain(plan, style) : render(plan, style); });
     return k_exit_ok;
   }
-  const auto [name, text] = split_assignment(a.sweep, "--sweep");
-  const auto plan_with = [&, &setting = name](const std::string& value) {
-    set_argument(command, setting, value);
+  std::vector<SweptSetting> settings;
+  std::vector<std::string> names;
+  for (const std::string& text : a.sweep) {
+    const auto [name, values] = split_assignment(text, "--sweep");
+    settings.push_back({name, sweep_values(values)});
+    names.push_back(name);
+  }
+  const auto plan_with = [&](const std::vector<std::string>& values) {
+    for (std::size_t s = 0; s < names.size(); ++s) {
+      set_argument(command, names[s], values[s]);
+    }
     return make();
   };
-  const std::vector<SweptPlan> plans = sweep(sweep_values(text), plan_with);
-  Json rows = Json::array();
-  for (const SweptPlan& swept : plans) {
-    rows.push_back(row_of(name, swept));
+  std::optional<Prices> prices;
+  if (!a.prices.empty()) {
+    prices = read_prices(a.prices);
   }
-  write_file("-", a.json ? canonical(rows) : table_of(name, plans, style));
+  const Sweep swept = weighed(names, sweep(settings, plan_with), std::move(prices));
+  write_file("-", a.json ? canonical(to_json(swept)) : render(swept, style));
   return k_exit_ok;
 }
 

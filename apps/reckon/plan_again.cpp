@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::string>> given(const Plan& plan) {
     if (name == "contention") { // "gemm_256, dedicated cores"
       const std::size_t comma = value.find(", ");
       options.emplace_back("contention", value.substr(0, comma));
-      options.emplace_back("cores", value.substr(comma + 2, value.rfind(' ') - comma - 2));
+      options.emplace_back("processors", value.substr(comma + 2, value.rfind(' ') - comma - 2));
       continue;
     }
     std::replace(name.begin(), name.end(), '_', '-');

@@ -74,9 +74,22 @@ Take seconds(std::optional<double>* to) {
     *to = parse_seconds(text, flag).count();
   };
 }
-Take bytes_per_s(std::optional<double>* to) {
-  return [to](const std::string& text, std::string_view flag) {
-    *to = parse_bandwidth(text, flag).as_bytes_per_s();
+/// "25Gb/s", or "25Gb/s+-10%": also 10 % less or more.
+Take bytes_per_s(std::optional<double>* to, double* spread) {
+  return [to, spread](const std::string& text, std::string_view flag) {
+    std::size_t sign = std::string::npos, after = 0;
+    for (const std::string_view word : {"±", "+-", "+/-"}) {
+      if (const std::size_t at = text.find(word); at < sign) {
+        sign = at;
+        after = at + word.size();
+      }
+    }
+    const std::string speed = text.substr(0, sign);
+    *to = parse_bandwidth(speed.substr(0, speed.find_last_not_of(' ') + 1), flag).as_bytes_per_s();
+    *spread = sign == std::string::npos ? 0 : parse_fraction(text.substr(after), flag);
+    if (*spread >= 1) {
+      fail(ErrorKind::usage, fmt::format("{} {}: what may be less must be below 100%", flag, text));
+    }
   };
 }
 
@@ -115,21 +128,22 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   PlanOptions& options = a.asked.options;
   ProxyOptions& proxies = a.asked.proxies;
   command.option("-p,--profile", &a.profile,
-                 "A profile of `reckon probe`, or a shipped one's name");
+                 "A profile: of `reckon probe`, or a shipped one's name");
   command.option(
       "-m,--workload", &a.workload,
-      "A workload (JSON, CSV with the columns name,elements,dtype, or .safetensors), or a shipped "
+      "A workload: JSON, CSV with the columns name,elements,dtype, .safetensors, or a shipped "
       "model's name (--list)");
-  const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
+  const Argument output = command.option("-o,--output", &a.output, "File of the result: the plan");
   const Argument workers = command.option(
       "--workers", whole_number(&a.asked.workers, 1, k_most_ranks),
-      "Ranks with a gradient; with GPUs or NUMA nodes as ranks, machines whose places all work. "
+      "How many work: ranks with a gradient; with GPUs or NUMA nodes as ranks, machines whose "
+      "places all work. "
       "Default: all machines of the profile, or of a single one as many ranks as it has "
       "processors");
-  const Argument servers =
-      command.option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
-                     "Machines that only sum, beside --workers. Default: none; the last candidate "
-                     "shows what some would give");
+  const Argument servers = command.option(
+      "--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
+      "How many machines only sum: beside --workers. Default: none; the last candidate "
+      "shows what some would give");
   const Argument places =
       command
           .option("--places", places_of(&a.asked),
@@ -144,32 +158,43 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                           "the plan's table shows",
                           fmt::join(strategy_names(), ", ")))
       .shows_default();
-  command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
-                 "What if every rank had its own port of this speed, e.g. 100Gb/s");
+  command.option("--port-bandwidth",
+                 bytes_per_s(&options.what_if.worker_port_bytes_per_s, &a.asked.port_spread),
+                 "What if every rank had its own port of this speed, e.g. 100Gb/s; 25Gb/s+-10% "
+                 "gives the predictions a range");
   const Argument sweep =
       command
           .option("--sweep", &a.sweep,
-                  "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB")
+                  "Compare plans for many values of a setting: k=0..8, part-bytes=64KiB,1MiB. "
+                  "Several: all combinations")
           .excludes(output);
   command
       .option("--explain", &a.explain,
-              "Each equation with its numbers, what binds and what would relieve it")
+              "Each equation with its numbers: what binds and what would relieve it")
       .excludes(sweep);
 
   command.group("Output");
-  command.option("--json", &a.json, "Print the plan (or the sweep) as JSON");
-  command.option("-l,--list", &a.list, "List the shipped workloads and end");
+  command.option("--json", &a.json, "JSON on standard output: the plan (or the sweep)");
+  command.option("-l,--list", &a.list, "Print a list and end: the shipped workloads");
   command.color(&a.color);
 
   command.group("What if");
-  command.option("--server-port-bandwidth", bytes_per_s(&options.what_if.server_port_bytes_per_s),
+  command.option("--server-port-bandwidth",
+                 bytes_per_s(&options.what_if.server_port_bytes_per_s, &a.asked.server_port_spread),
                  "As --port-bandwidth, for ranks that only serve");
+  command
+      .option(
+          "--prices", &a.prices,
+          "JSON file of prices: with --sweep, what machines and ports cost, to compare the price "
+          "of a step too")
+      .type("FILE")
+      .needs(sweep);
   command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
 
   command.group("Ranks, parts and lanes");
   const Argument roles = command
                              .option("-r,--roles", &a.roles,
-                                     "A document that says which places work and which "
+                                     "Roles: a document that says which places work and which "
                                      "serve")
                              .excludes(workers)
                              .excludes(servers)
@@ -179,14 +204,15 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
               "Threads for each rank, each with its own endpoint. Default: as many as the sums and "
               "the network ports need")
       .excludes(roles);
-  command.option("--transport", &options.transport,
-                 "Plan for this transport. Default: the fastest in the profile");
+  command.option(
+      "--transport", &options.transport,
+      "What moves the bytes: plan for this transport. Default: the fastest in the profile");
   command.option("--part-bytes",
                  automatic_or(&options.part_bytes,
                               [](const std::string& text, std::string_view flag) {
                                 return parse_bytes(text, flag).count();
                               }),
-                 "Largest part, e.g. 4MiB. Default: by the predicted time");
+                 "Largest part: e.g. 4MiB. Default: by the predicted time");
   command.option("--window", automatic_or_count(&options.window_parts, k_most_ranks),
                  "Maximum parts in flight per worker and lane. Default: solved");
   command
@@ -210,24 +236,27 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
           "ranks")
       .defaults_to("best");
   command
-      .choice<Collective>("--collective", &a.asked.collective,
-                          {{"all-reduce", Collective::all_reduce},
-                           {"reduce-scatter", Collective::reduce_scatter},
-                           {"all-gather", Collective::all_gather},
-                           {"broadcast", Collective::broadcast},
-                           {"reduce", Collective::reduce}},
-                          "What the workers exchange: all-reduce, reduce-scatter, all-gather, "
-                          "broadcast or reduce")
+      .choice<Collective>(
+          "--collective", &a.asked.collective,
+          {{"all-reduce", Collective::all_reduce},
+           {"reduce-scatter", Collective::reduce_scatter},
+           {"all-gather", Collective::all_gather},
+           {"broadcast", Collective::broadcast},
+           {"reduce", Collective::reduce}},
+          "Which collective: what the workers exchange, all-reduce, reduce-scatter, all-gather, "
+          "broadcast or reduce")
       .defaults_to("all-reduce");
   command.option("--root", automatic_or_count(&a.asked.root, k_most_ranks, 0),
                  "The root of a broadcast or reduce. Default: 0");
 
   command.group("Forward and backward pass");
   command.option("--forward", seconds(&options.forward_seconds),
-                 "Play a forward pass of this length, so that only exposed traffic counts. "
+                 "Time of the forward pass: it is played, so that only exposed traffic counts. "
                  "Default: the workload's");
-  command.option("--backward", seconds(&options.backward_seconds),
-                 "The same for the backward pass, which produces the gradients layer by layer");
+  command.option(
+      "--backward", seconds(&options.backward_seconds),
+      "Time of the backward pass: it produces the gradients layer by layer. Default: the "
+      "workload's");
   command.option("--zero-compute", &options.zero_compute,
                  "Ignore the workload's passes: all traffic counts");
   command
@@ -240,13 +269,14 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument contention =
       command
           .option("--contention", &a.contention.operation,
-                  "Predict that passes and traffic slow each other as the profile measured for "
-                  "this computation, e.g. gemm_256")
+                  "Passes and traffic slow each other as measured beside this computation: of the "
+                  "profile, e.g. gemm_256")
           .type("WORK");
   command
-      .choice<bool>("--cores", &a.contention.dedicated, {{"dedicated", true}, {"shared", false}},
-                    "With --contention: lanes and computation use separate processors (dedicated) "
-                    "or all of them (shared)")
+      .choice<bool>(
+          "--processors", &a.contention.dedicated, {{"dedicated", true}, {"shared", false}},
+          "Processors of computation and communication: separate ones (dedicated) or all for "
+          "both (shared). With --contention")
       .defaults_to("dedicated")
       .needs(contention);
 
@@ -259,7 +289,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
            {"momentum", Optimizer::momentum},
            {"rmsprop", Optimizer::rmsprop},
            {"adam", Optimizer::adam}},
-          "Make this optimizer's step part of the plan: none, sgd, momentum, rmsprop or adam")
+          "Which optimizer: its step is part of the plan; none, sgd, momentum, rmsprop or adam")
       .defaults_to("none");
   command
       .choice<std::optional<UpdatePlace>>(
@@ -292,7 +322,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
           .excludes(places);
   command
       .option("--machine", &a.place.machine,
-              "With --inside: which machine. Default: the profile's first")
+              "Id of the machine: with --inside, which one. Default: the profile's first")
       .needs(inside);
   command
       .option("--network", number(&a.place.inside.network, 0, 1e6),
@@ -313,7 +343,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   command.group("Memory devices (coarse, dense)");
   command
       .option("--devices", whole_number(&a.asked.devices, 1, k_most_ranks_a_machine),
-              "With --places: how many of each machine's places are memory devices, which only "
+              "How many memory devices: with --places, of each machine's places, which then only "
               "sum; of 4 places with 2 devices every second one. Default: none")
       .excludes(roles)
       .excludes(inside);
@@ -323,8 +353,8 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
               "own ring: a size, all, or auto: by the predicted time")
       .defaults_to("auto");
   command
-      .option("--tolerance", fraction_below_1(&proxies.tolerance),
-              "How far below the full bandwidth a shard may stay")
+      .option("--bandwidth-slack", fraction_below_1(&proxies.tolerance),
+              "How far below the greatest bandwidth still counts as full: of a shard")
       .defaults_to("2%");
   command
       .choice<std::optional<int>>(
@@ -345,24 +375,56 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
 
   command.group("Torus");
   command.option("--shape", &a.asked.shape,
-                 "The ranks are a torus of LxVxH nodes, local, vertical, horizontal: 4x4x4");
-  command.option("--configuration", &options.configuration,
-                 "The endpoint's configuration that moves the bytes, of a profile with an endpoint "
-                 "(docs/documents.md). Default: only the links count");
+                 "Torus LxVxH: local, vertical, horizontal nodes, the ranks, e.g. 4x4x4");
+  command.option(
+      "--configuration", &options.configuration,
+      "Configuration of the endpoint: what moves the bytes, of a profile with an endpoint "
+      "(docs/documents.md). Default: only the links count");
+  command.renamed("--cores", "--processors");
+  command.renamed("--tolerance", "--bandwidth-slack");
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {
-  const std::vector<std::string> known{
-      "async-steps", "backward",        "collective",  "cutting",
-      "devices",     "forward",         "gpu-direct",  "gradient-bound",
-      "k",           "lanes",           "machine",     "n",
-      "network",     "optimizer",       "order",       "part-bytes",
-      "places",      "port-bandwidth",  "proxy-bytes", "queues",
-      "reduction",   "ring-directions", "ring-order",  "server-port-bandwidth",
-      "servers",     "service",         "root",        "shape",
-      "shards",      "strategy",        "sums",        "tolerance",
-      "transport",   "update",          "window",      "workers"};
+  const std::vector<std::string> known{"async-steps",
+                                       "backward",
+                                       "bandwidth-slack",
+                                       "collective",
+                                       "cutting",
+                                       "devices",
+                                       "forward",
+                                       "gpu-direct",
+                                       "gradient-bound",
+                                       "k",
+                                       "lanes",
+                                       "machine",
+                                       "n",
+                                       "network",
+                                       "optimizer",
+                                       "order",
+                                       "part-bytes",
+                                       "places",
+                                       "port-bandwidth",
+                                       "proxy-bytes",
+                                       "queues",
+                                       "reduction",
+                                       "ring-directions",
+                                       "ring-order",
+                                       "root",
+                                       "server-port-bandwidth",
+                                       "servers",
+                                       "service",
+                                       "shape",
+                                       "shards",
+                                       "strategy",
+                                       "sums",
+                                       "transport",
+                                       "update",
+                                       "window",
+                                       "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (const std::string now = command.now_called(name); !now.empty()) {
+      fail(ErrorKind::usage, fmt::format("'{}' cannot be set: it is now '{}'", name, now));
+    }
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage,
          near.empty() ? fmt::format("'{}' cannot be set; one of {}", name, fmt::join(known, ", "))

@@ -22,8 +22,8 @@ struct PlanArguments {
   std::uint64_t async_steps = 4;
   std::optional<int> bits; ///< for sums in whole numbers
   double gradient_bound = 1;
-  std::vector<std::string> set;
-  std::string sweep;
+  std::vector<std::string> set, sweep;
+  std::string prices; ///< file; empty: none
   bool json = false, explain = false, list = false;
   ColorMode color = ColorMode::automatic;
 };

@@ -280,30 +280,36 @@ void add_probe_command(Arguments& program) {
   probe.example("reckon probe -o profile.json");
   probe.example("mpirun -N 1 --hostfile hosts reckon probe --cluster -o cluster.json");
   probe
-      .option("-o,--output", &flags->output,
-              "Where the profile goes; - is standard output. Only an older profile is replaced")
+      .option(
+          "-o,--output", &flags->output,
+          "File of the result: a profile; - is standard output. Only an older profile is replaced")
       .shows_default();
   probe.option("--force", &flags->force, "Replace whatever -o names");
   probe.option("--cluster", &flags->cluster,
                "Measure the machines of a job and the network between them; start it on each "
                "machine with a launcher");
-  probe.option("--budget", &flags->budget,
-               "Time for everything: 1min, 2min. Default: what the cells need, see --list; for a "
-               "cluster what its machines need");
+  probe.option(
+      "--budget", &flags->budget,
+      "Time that it may take: for everything, 1min, 2min. Default: what the cells need, see "
+      "--list; for a cluster what its machines need");
   probe.option("--thorough", &flags->thorough,
                "Whole curves and all combinations of threads, operands and sizes: some minutes");
-  probe.option("--limit", &flags->limit, "Cluster: end if a rank does not answer for this long")
+  probe
+      .option("--limit", &flags->limit,
+              "How long a rank may keep others waiting before all end: of a cluster")
       .shows_default();
   probe.option("--pair-writes", &flags->pair_writes,
                "Cluster: also measure pair_write, the time of a write between every pair by size, "
                "with more than 8 machines; about 2.4 s more for each machine");
   probe.option("-t,--only", &flags->only, "Measure only these cases: a,b; see --list")
       .separated_by(',');
-  probe.option("-l,--list", &flags->list, "List the cases and cells of this machine and end");
+  probe.option("-l,--list", &flags->list,
+               "Print a list and end: the cases and cells of this machine");
   probe
-      .option("--transport", &flags->transports,
-              "Measure only these transports: a,b. Default: all; for a cluster the best one that "
-              "connects machines")
+      .option(
+          "--transport", &flags->transports,
+          "What moves the bytes: measure only these, a,b. Default: all; for a cluster the best one "
+          "that connects machines")
       .separated_by(',');
   probe.option("--no-nvlink", &flags->no_nvlink,
                "Measure GPUs as if only PCIe joined them: pairs with other links copy through the "
@@ -316,7 +322,7 @@ void add_probe_command(Arguments& program) {
   probe.option("--topology", &flags->topology,
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
                "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
-  probe.option("--json", &flags->json, "The profile on standard output, no summary: -o -");
+  probe.option("--json", &flags->json, "JSON on standard output: the profile, no summary, as -o -");
   probe.footer("docs/measuring.md explains what is measured and how.\n"
                "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"
                "130 interrupted, with what was measured so far written.");

@@ -224,7 +224,7 @@ std::string quoted(const std::string& text) {
 
 /// The first sentence, for a menu of one line.
 std::string short_help(const std::string& help) {
-  return help.substr(0, std::min(help.find(". "), help.find(": ")));
+  return help.substr(0, std::min({help.find(". "), help.find(": "), help.find("; ")}));
 }
 
 } // namespace
@@ -325,7 +325,7 @@ void add_reference_command(Arguments& program) {
       .required()
       .one_of({"markdown", "man", "bash", "zsh", "fish"});
   command.option("command", &flags->command, "With man: of this command. Default: of the program");
-  command.option("-o,--output", &flags->output, "The file; - is standard output")
+  command.option("-o,--output", &flags->output, "File of the result: - is standard output")
       .type("FILE")
       .shows_default();
   command.action([flags, &program] {

@@ -37,15 +37,16 @@ Take peer_limit(Seconds* to) {
 void add_run_options(Arguments& command, RunArguments& arguments) {
   RunOptions& options = arguments.options;
   command.option("plan", &arguments.plan, "The plan; - is standard input");
-  command.option("-o,--output", &arguments.output, "Write the report to this file");
-  command.option("--json", &arguments.json, "Print the report as JSON instead of tables");
+  command.option("-o,--output", &arguments.output, "File of the result: the report");
+  command.option("--json", &arguments.json,
+                 "JSON on standard output: the report instead of tables");
   command.option("-l,--list", &arguments.list,
-                 "List the transports of this machine and what is missing, and end");
+                 "Print a list and end: the transports of this machine and what is missing");
   command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");
   command
       .option("--transport", &arguments.transport,
-              "Move all bytes over this transport instead of the plan's; or "
-              "inside=NAME,between=NAME: inside machines and between them, one or both")
+              "What moves the bytes: all over this transport instead of the plan's; or "
+              "inside=NAME,between=NAME, inside machines and between them, one or both")
       .type("NAME");
   command
       .option("-n,--iterations", &options.iterations,
@@ -53,11 +54,12 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .at_least(1);
   command
       .option("--budget", &options.budget,
-              "Time for all iterations, including filling and checking; at least three count")
+              "Time that it may take: for all iterations, including filling and checking; at least "
+              "three count")
       .defaults_to("10s");
   command
       .option("--tolerance", tolerance(&arguments.tolerance),
-              "Exit 1 if measured and predicted times differ by more")
+              "Largest error of the prediction that passes: exit status 1 beyond")
       .defaults_to("15%");
   const Argument trace =
       command
@@ -67,14 +69,17 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
           .type("FILE");
   command.option(
       "-p,--profile", &arguments.adapt.profile,
-      "The plan's profile, to name what was slow and for --reprofile-every. Default: the one "
+      "A profile: the plan's, to name what was slow and for --reprofile-every. Default: the one "
       "beside the plan that it was made from");
   command.color(&arguments.color);
 
   command.group("Limits");
   command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
       .shows_default();
-  command.option("--limit", &options.limit, "End if a step takes longer").defaults_to("60s");
+  command
+      .option("--limit", &options.limit,
+              "How long a rank may keep others waiting before all end: at any step")
+      .defaults_to("60s");
   command
       .option("--peer-limit", peer_limit(&arguments.peer_limit),
               "A rank that is silent for longer is dead or cut off")
@@ -98,7 +103,7 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
 
   command.group("Forward and backward pass");
   command.option("--straggler", &arguments.stragglers,
-                 "RANK=2x: this rank's passes take twice as long as planned");
+                 "A rank that takes longer: RANK=2x, its passes take twice as long as planned");
   const Argument compute =
       command
           .option("--compute", Take([&options](const std::string& text, std::string_view) {
@@ -108,9 +113,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
                   "or gemm_1000, products of matrices of that side")
           .type("WORK[:THREADS]");
   command
-      .choice<bool>("--cores", &arguments.shared_cores, {{"dedicated", false}, {"shared", true}},
-                    "With --compute: lanes and computation use separate processors (dedicated) "
-                    "or all of them (shared) [dedicated]")
+      .choice<bool>(
+          "--processors", &arguments.shared_cores, {{"dedicated", false}, {"shared", true}},
+          "Processors of computation and communication: separate ones (dedicated) or all for "
+          "both (shared). With --compute [dedicated]")
       .type("HOW")
       .needs(compute);
 
@@ -145,12 +151,13 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .needs(every);
   command
       .option("-m,--workload", &arguments.adapt.workload,
-              "With --reprofile-every: the plan's workload")
+              "A workload: the plan's, with --reprofile-every")
       .needs(every);
   command
       .option("-r,--roles", &arguments.adapt.roles,
-              "With --reprofile-every: the plan's roles, if it was made with some")
+              "Roles: the plan's, if it was made with some, with --reprofile-every")
       .needs(every);
+  command.renamed("--cores", "--processors");
   command.footer(
       "Without a launcher, run starts all ranks of the plan on this machine. Under mpirun, "
       "prterun or\nsrun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "

@@ -37,7 +37,8 @@ void draw(const ShowArguments& arguments, const Document& document) {
   }
   std::string what = arguments.what;
   if (what.empty() && is_profile) {
-    // A case that was asked for decides by its form; else curves come before matrices.
+    // A case that was asked for decides by its form; else a cluster's pairs
+    // come before curves, and curves before other matrices.
     const auto& profile = std::get<Profile>(document);
     const std::string& test = arguments.options.test;
     const auto has = [&](std::vector<Cells> CaseGroups::*form) {
@@ -46,7 +47,9 @@ void draw(const ShowArguments& arguments, const Document& document) {
         return !(groups_of(cells_of(profile, one)).*form).empty();
       });
     };
-    const bool matrix = has(&CaseGroups::matrices) && (!test.empty() || !has(&CaseGroups::curves));
+    const bool matrix =
+        has(&CaseGroups::matrices) &&
+        (!test.empty() || !case_between_machines(profile).empty() || !has(&CaseGroups::curves));
     what = matrix ? "matrix" : "curves";
   } else if (what.empty()) {
     what = "report";
@@ -102,20 +105,23 @@ void add_show_command(Arguments& program) {
       .option("file", &arguments->file,
               "The document, or a shipped workload's or profile's name; - is standard input")
       .required();
-  command.option("-t,--case", &arguments->options.test, "Of a profile: only this case, in full");
+  command.option("--case", &arguments->options.test, "Of a profile: only this case, in full");
   command.option("--samples", &arguments->options.samples, "Also the raw samples");
-  command.option("--explain", &arguments->explain,
-                 "Of a plan: each equation with its numbers, the choices with their reasons, what "
-                 "binds");
+  command.option(
+      "--explain", &arguments->explain,
+      "Each equation with its numbers: of a plan; the choices with their reasons, what binds");
   command.option("--csv", &arguments->csv,
                  "Comma-separated values, one row for each cell (of a plan: for each part)");
   command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
       .type("FILE");
   command
-      .option("--what", &arguments->what,
-              "What to draw. Default: the curves of a profile, or its first matrix if it has none, "
-              "or what fits --case; the stages of a report")
+      .option(
+          "--what", &arguments->what,
+          "What to draw. Default: of a cluster's profile the pairs of machines, else the curves of "
+          "a profile, or its first matrix if it has none, or what fits --case; the stages of a "
+          "report")
       .one_of({"curves", "matrix", "report"}, true);
+  command.renamed("-t", "--case");
   command.color(&arguments->color);
   command.action([arguments] { return run_show(*arguments); });
 }

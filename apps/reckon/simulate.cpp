@@ -125,15 +125,17 @@ void add_simulate_command(Arguments& program) {
   command.example("reckon simulate plan.json --slow rank=3:0.5");
   command.option("plan", &arguments->plan, "The plan; - is standard input").required();
   command.option("-p,--profile", &arguments->profile,
-                 "Take the links from this profile. Default: the one that the plan names");
-  command.option("-o,--output", &arguments->output, "Write the report to this file");
-  command.option("--json", &arguments->json, "Print the report as JSON instead of tables");
+                 "A profile: the links are taken from it. Default: the one that the plan names");
+  command.option("-o,--output", &arguments->output, "File of the result: the report");
+  command.option("--json", &arguments->json,
+                 "JSON on standard output: the report instead of tables");
   command.option("--slow", &arguments->scenario.slow,
                  "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or all ports of this rank in "
                  "both directions, have FACTOR of their rates");
-  command.option("--straggler", &arguments->scenario.stragglers,
-                 "rank=NUMBER:FACTOR: this rank's sums, steps and passes take FACTOR times as "
-                 "long");
+  command.option(
+      "--straggler", &arguments->scenario.stragglers,
+      "A rank that takes longer: rank=NUMBER:FACTOR, its sums, steps and passes take FACTOR "
+      "times as long");
   command.option(
       "--background", &arguments->scenario.backgrounds,
       "FROM->TO:RATE[@START]: other traffic between two ranks, over all their ports, from "
@@ -151,7 +153,7 @@ void add_simulate_command(Arguments& program) {
               Take([a = arguments.get()](const std::string& text, std::string_view flag) {
                 a->options.budget_seconds = parse_seconds(text, flag).count();
               }),
-              "Processor time that the simulation may take, estimated before it begins")
+              "Time that it may take: of the processor, estimated before it begins")
       .defaults_to("2min");
   command
       .choice<bool>(
@@ -161,7 +163,7 @@ void add_simulate_command(Arguments& program) {
       .defaults_to("auto");
   command
       .option("--tolerance", fraction(&arguments->tolerance),
-              "Largest error of the prediction that passes; exit status 1 beyond")
+              "Largest error of the prediction that passes: exit status 1 beyond")
       .defaults_to("15%");
   command.color(&arguments->color);
   command.action([arguments] { return execute(*arguments); });

@@ -207,9 +207,12 @@ void add_solve_command(Arguments& program) {
     for (const solve::Input& input : calculator.inputs) {
       given->add(command, input);
     }
-    given->add(command, {"--json", solve::Unit::flag, "One JSON object on standard output"});
+    given->add(command, {"--json", solve::Unit::flag, "JSON on standard output: one object"});
     if (!calculator.footer.empty()) { // else that of the program
       command.footer(calculator.footer);
+    }
+    for (const auto& [before, now] : calculator.renamed) {
+      command.renamed(before, now);
     }
     command.action([given, answer = calculator.answer] {
       const solve::Answer answered = answer(*given);

@@ -111,7 +111,9 @@ struct Calculator {
   std::string example; ///< arguments of the example in help
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
-  std::string footer = {}; ///< empty: help ends with the program's last words
+  std::string footer = {}; ///< empty: help ends with that of the program
+  /// Former names of options, and what they are called now.
+  std::vector<std::pair<std::string, std::string>> renamed = {};
 };
 
 Calculator split();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solve.hpp"
 
-#include "core/file.hpp"
-
 #include "equations/capacity.hpp"
+#include "planning/prices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,24 +13,6 @@ namespace reckon::solve {
 namespace {
 
 constexpr std::array k_box_limit_names{"interfaces", "memory", "sums"};
-
-struct Prices {
-  std::string currency, per;
-  BoxPrices of;
-};
-
-Prices read_prices(const std::string& path) {
-  const Json document = parse_json(read_file(path), path);
-  const JsonView view(document, path);
-  view.only({"currency", "per", "worker", "box", "server"});
-  Prices prices{view.at("currency").name(), view.at("per").name(), {}};
-  prices.of.worker = view.at("worker").positive(); // else shards on the workers would be free
-  prices.of.box = view.at("box").non_negative();
-  if (const auto server = view.find("server")) {
-    prices.of.server = server->non_negative();
-  }
-  return prices;
-}
 
 WorkerDemand demand_of(const Given& given) {
   const bool by_bytes = given.has("--bytes");
@@ -85,10 +66,16 @@ Answer answer_capacity(const Given& given) {
   std::optional<Prices> prices;
   if (given.has("--prices")) {
     prices = read_prices(given.text("--prices"));
+    if (!prices->box) {
+      fail(ErrorKind::input,
+           fmt::format("{}: /: has no \"box\", the price of a server's box; add it", prices->file));
+    }
   }
   const double link = given.number("--worker-bandwidth", box.interface_bytes_per_s);
   const std::vector<ServerPlacement> placements = server_placements(
-      box, demand, workers, link, prices ? std::optional(prices->of) : std::nullopt);
+      box, demand, workers, link,
+      prices ? std::optional(BoxPrices{prices->worker, *prices->box, prices->server})
+             : std::nullopt);
   double most = 0;
   for (const ServerPlacement& p : placements) {
     refuse_if(!std::isfinite(p.cost), "--prices {}: {} would cost more than any number says",
@@ -138,33 +125,34 @@ Answer answer_capacity(const Given& given) {
 } // namespace
 
 Calculator capacity() {
-  return {
-      "capacity",
-      "How many workers one parameter server supports, and what limits it (PHub)",
-      "--workload resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s "
-      "--sum-bandwidth 60GB/s",
-      {{"--bytes", Unit::bytes, "Size of the gradient: 100MB, 97.5MiB"},
-       {"-m,--workload", Unit::text, "or that of a model, by name or file"},
-       required("--iteration", Unit::seconds, "Time of an iteration's compute: 168ms"),
-       required("--interfaces", Unit::count, "Network interfaces of the server"),
-       required("--interface-bandwidth", Unit::bandwidth,
-                "Of each, in each direction: 56Gb/s (bits), 7GB/s (bytes)"),
-       {"--memory-bandwidth", Unit::bandwidth,
-        "Between PCIe and memory, reads and writes together"},
-       {"--sum-bandwidth", Unit::bandwidth,
-        "Gradient bytes that all its cores take in and sum in a second"},
-       {"--step-bandwidth", Unit::bandwidth,
-        "Parameter bytes that they step; not at the same time as sums"},
-       {"--workers", Unit::count,
-        "So many, with as many boxes as they need; default: as one box supports"},
-       {"--worker-bandwidth", Unit::bandwidth,
-        "A worker's link, each direction; default: as one interface"},
-       {"--batch", Unit::count, "Samples of a worker in an iteration"},
-       {"--prices", Unit::text,
-        "JSON file: currency, per, worker, box and optionally server (one with a worker's link)"}},
-      answer_capacity,
-      "Equations 47 and 48 of docs/equations.md. A price file: "
-      "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}"};
+  return {"capacity",
+          "How many workers one parameter server supports, and what limits it (PHub)",
+          "--workload resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s "
+          "--sum-bandwidth 60GB/s",
+          {{"--bytes", Unit::bytes, "Size of the gradient: 100MB, 97.5MiB"},
+           {"-m,--workload", Unit::text, "A workload: its gradient instead, by name or file"},
+           required("--iteration", Unit::seconds, "Time of an iteration's compute: 168ms"),
+           required("--interfaces", Unit::count, "Network interfaces of the server"),
+           required("--interface-bandwidth", Unit::bandwidth,
+                    "Bandwidth of each interface, each direction: 56Gb/s (bits), 7GB/s (bytes)"),
+           {"--memory-bandwidth", Unit::bandwidth,
+            "Between PCIe and memory, reads and writes together"},
+           {"--sum-bandwidth", Unit::bandwidth,
+            "Gradient bytes that all its cores take in and sum in a second"},
+           {"--step-bandwidth", Unit::bandwidth,
+            "Parameter bytes that they step; not at the same time as sums"},
+           {"--workers", Unit::count,
+            "How many work: with as many boxes as they need; default: as one box supports"},
+           {"--worker-bandwidth", Unit::bandwidth,
+            "A worker's link, each direction; default: as one interface"},
+           {"--batch", Unit::count, "Samples of a worker in an iteration: a number"},
+           {"--prices", Unit::text,
+            "JSON file of prices: currency, per, worker, box and optionally server (one with a "
+            "worker's "
+            "link)"}},
+          answer_capacity,
+          "Equations 47 and 48 of docs/equations.md. A price file: "
+          "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}"};
 }
 
 } // namespace reckon::solve

@@ -98,8 +98,9 @@ std::string shards_text(const std::vector<std::uint64_t>& shards) {
 
 Answer answer_partition(const Given& given) {
   const Curve curve = read_curve(given.text("--curve"));
-  const double tolerance = given.number("--tolerance", k_partition_tolerance);
-  refuse_if(tolerance >= 1, "--tolerance {}: must be below 100 %", given.text("--tolerance"));
+  const double tolerance = given.number("--bandwidth-slack", k_partition_tolerance);
+  refuse_if(tolerance >= 1, "--bandwidth-slack {}: must be below 100 %",
+            given.text("--bandwidth-slack"));
   if (curve.points().back().bytes == 0) {
     fail(ErrorKind::input,
          fmt::format("{}: has no size above 0 bytes; add lines for some", given.text("--curve")));
@@ -239,8 +240,8 @@ Calculator routing() {
        required("--bandwidth-curve", Unit::text,
                 "The same columns, of the proxy with the greatest bandwidth"),
        {"-m,--workload", Unit::text,
-        "Tensors that a choice between several crossings is made for; default: one of each "
-        "size tested"}},
+        "A workload: the tensors that a choice between several crossings is made for; default: one "
+        "of each size tested"}},
       answer_routing,
       "Equations: docs/equations.md. With --json, threshold_bytes is null for the first curve "
       "for everything,\n0 for the second."};
@@ -251,11 +252,12 @@ Calculator partition() {
           "The smallest size with full bandwidth, and a tensor's equal shards (COARSE)",
           "--curve far.csv --tensor 9MiB",
           {required("--curve", Unit::text, "CSV with the columns bytes,seconds"),
-           {"--tolerance", Unit::fraction,
-            "How far below the greatest bandwidth still is full: 2% (default)"},
+           {"--bandwidth-slack", Unit::fraction,
+            "How far below the greatest bandwidth still counts as full: 2% (default)"},
            {"--tensor", Unit::bytes, "A tensor to cut: 9437184, 9MiB"}},
           answer_partition,
-          "Equations: docs/equations.md. With --json, shards_bytes is null without --tensor."};
+          "Equations: docs/equations.md. With --json, shards_bytes is null without --tensor.",
+          {{"--tolerance", "--bandwidth-slack"}}};
 }
 
 Calculator dual_sync() {
@@ -264,12 +266,12 @@ Calculator dual_sync() {
       "How much of a gradient memory devices sum, how much the workers' own ring (COARSE)",
       "--workers 8 --workload bert-large --proxy-bandwidth 16GB/s --gpu-bandwidth 9GB/s --forward "
       "30ms --backward 60ms",
-      {required("--workers", Unit::count, "Worker GPUs, p"),
-       {"--devices", Unit::count, "Memory devices, q; default: as many as workers"},
+      {required("--workers", Unit::count, "How many work: GPUs, p"),
+       {"--devices", Unit::count, "How many memory devices: q; default: as many as workers"},
        {"--bytes", Unit::bytes, "Size of the gradient: 553MB, 512MiB"},
        {"-m,--workload",
         Unit::text,
-        "Its gradient instead, and the best split between whole tensors",
+        "A workload: its gradient instead, and the best split between whole tensors",
         "",
         {"--bytes"}},
        required("--proxy-bandwidth", Unit::bandwidth,

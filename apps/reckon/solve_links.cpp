@@ -61,7 +61,7 @@ std::vector<std::size_t> groups_of(const BandwidthMatrix& matrix, const std::str
 
 Answer answer_locality(const Given& given) {
   const BandwidthMatrix matrix = read_matrix(given);
-  const double tolerance = given.number("--tolerance");
+  const double tolerance = given.number("--threshold");
   const LocalityReport report =
       classify_locality(matrix.bytes_per_s, groups_of(matrix, given.text("--groups")), tolerance);
   const double ratio = report.remote_bytes_per_s / report.local_bytes_per_s;
@@ -91,16 +91,16 @@ Answer answer_locality(const Given& given) {
 std::vector<std::size_t> order_of(const BandwidthMatrix& matrix, const Given& given) {
   std::vector<std::size_t> order(matrix.names.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (!given.has("--order")) {
+  if (!given.has("--ring")) {
     return order;
   }
   const std::vector<std::size_t> all = order;
   order.clear();
-  for (const std::string& name : reckon::split(given.text("--order"), ",")) {
-    order.push_back(index_of(matrix, name, "--order"));
+  for (const std::string& name : reckon::split(given.text("--ring"), ",")) {
+    order.push_back(index_of(matrix, name, "--ring"));
   }
-  refuse_if(!std::ranges::is_permutation(order, all), "--order {}: must have each of {} once",
-            given.text("--order"), fmt::join(matrix.names, ", "));
+  refuse_if(!std::ranges::is_permutation(order, all), "--ring {}: must have each of {} once",
+            given.text("--ring"), fmt::join(matrix.names, ", "));
   return order;
 }
 
@@ -174,19 +174,22 @@ Calculator locality() {
           {matrix_input(),
            required("--groups", Unit::text,
                     "What is below one switch: gpu0,gpu1/gpu2,gpu3 are two switches"),
-           {"--tolerance", Unit::fraction, "What counts as no difference", "5%"}},
+           {"--threshold", Unit::fraction, "Smallest difference that counts: of bandwidths", "5%"}},
           answer_locality,
-          "Equations: docs/equations.md."};
+          "Equations: docs/equations.md.",
+          {{"--tolerance", "--threshold"}}};
 }
 
 Calculator ring() {
-  return {"ring",
-          "How much of a machine's links a ring uses, and which ring is the best",
-          "--matrix matrix.csv",
-          {matrix_input(),
-           {"--order", Unit::text, "Names with commas; default: as in the header line"}},
-          answer_ring,
-          "Equations: docs/equations.md. With --json, a ring that lacks a link is null."};
+  return {
+      "ring",
+      "How much of a machine's links a ring uses, and which ring is the best",
+      "--matrix matrix.csv",
+      {matrix_input(),
+       {"--ring", Unit::text, "Names in its order, with commas; default: as in the header line"}},
+      answer_ring,
+      "Equations: docs/equations.md. With --json, a ring that lacks a link is null.",
+      {{"--order", "--ring"}}};
 }
 
 Calculator oversubscription() {

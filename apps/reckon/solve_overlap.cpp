@@ -46,14 +46,14 @@ Endpoint described_endpoint(const Given& given) {
 /// The endpoint and factors that --contention takes from a profile.
 EndpointAndFactors measured_factors(const Given& given) {
   const std::string& work = given.text("--contention");
-  const std::string& cores = given.text("--cores");
+  const std::string& cores = given.text("--processors");
   const std::string& path = given.text("--profile");
   const bool elsewhere = given.has("--contention-profile");
   refuse_if(given.number("--computation-factor") != 1 ||
                 given.number("--communication-factor") != 1,
             "--contention takes the factors from a profile: leave out --computation-factor and "
             "--communication-factor");
-  refuse_if(cores != "dedicated" && cores != "shared", "--cores {}: use dedicated or shared",
+  refuse_if(cores != "dedicated" && cores != "shared", "--processors {}: use dedicated or shared",
             cores);
   const Profile profile = read_profile(path);
   if (profile.endpoint) {
@@ -303,7 +303,7 @@ Answer answer_iteration(const Given& given) {
           time_text(t.iteration_s),
           ideal_s ? fmt::format("{:.1f} %", 100 * *ideal_s / t.iteration_s) : "-",
           rate_text(rate.bytes_per_s), named(k_rate_limit_names, rate.limit));
-    if (given.on("--explain")) {
+    if (given.on("--layers")) {
       Answer of_layers = layers_of(a, workload);
       row["layers"] = std::move(of_layers.json);
       layers += of_layers.text;
@@ -311,7 +311,7 @@ Answer answer_iteration(const Given& given) {
   }
   lines.append(
       "\nexposed: computation waits (52); all-reduce: what a node sends while it goes on (50)\n");
-  if (given.on("--explain")) {
+  if (given.on("--layers")) {
     layers += "all-reduce, all-to-all: alone; waits: before its computations, in one iteration\n";
   }
   return {{{"batch", question.batch}, {"configurations", rows}}, lines.text() + layers};
@@ -355,7 +355,7 @@ void check_sweep(const Given& given) {
   for (const char* const flag :
        {"--workload", "--configuration", "--policy", "--batch", "--dtype", "--bound",
         "--dlrm-overlap", "--compute-speed", "--computation-factor", "--communication-factor",
-        "--contention", "--cores", "--contention-profile", "--explain", "--timeline"}) {
+        "--contention", "--processors", "--contention-profile", "--layers", "--timeline"}) {
     refuse_if(given.present(flag),
               "{}: a sweep is of one all-reduce, of --bytes; leave one of the two out", flag);
   }
@@ -370,8 +370,8 @@ Answer answer_overlap(const Given& given) {
   if (sweeps) {
     check_sweep(given);
   }
-  refuse_if(given.present("--cores") && !given.has("--contention"),
-            "--cores: says whose factors --contention takes; give both");
+  refuse_if(given.present("--processors") && !given.has("--contention"),
+            "--processors: says whose factors --contention takes; give both");
   if (given.present("--batch")) {
     static_cast<void>(given.count("--batch"));
   }
@@ -398,13 +398,16 @@ Calculator overlap() {
       "How much of an iteration's communication an endpoint hides (ACE)",
       "--workload gnmt --shape 4x8x4 --dtype fp16",
       {{"-m,--workload", Unit::text,
-        "With layers: resnet50, gnmt, dlrm, those of ASTRA-sim, or a file"},
-       {"--profile", Unit::text, "With an endpoint", "ace-torus"},
-       required("--shape", Unit::text, "Nodes LxVxH: local, vertical, horizontal; 4x8x4"),
-       {"--configuration", Unit::text, "One of the profile's, or all", "all"},
+        "A workload: one with layers, resnet50, gnmt, dlrm, those of ASTRA-sim, or a file"},
+       {"-p,--profile", Unit::text, "A profile: one with an endpoint", "ace-torus"},
+       required("--shape", Unit::text,
+                "Torus LxVxH: local, vertical, horizontal nodes, e.g. 4x8x4"),
+       {"--configuration", Unit::text,
+        "Configuration of the endpoint: one of the profile's, or all", "all"},
        {"--policy", Unit::text, "Which collective first: lifo, fifo, priority", "lifo"},
-       {"--chunk", Unit::bytes, "What nothing interrupts; default: the profile's"},
-       {"--batch", Unit::count, "Samples of a worker; default: the workload's"},
+       {"--chunk", Unit::bytes,
+        "What the engine works on without interruption: default the profile's"},
+       {"--batch", Unit::count, "Samples of a worker in an iteration: default the workload's"},
        {"--dtype", Unit::text,
         "Of gradients and activations: fp32, fp16, bf16; default: the workload's"},
        {.names = "--bound",
@@ -423,24 +426,26 @@ Calculator overlap() {
        {"--communication-factor", Unit::factor,
         "Communication takes so many times longer beside computation", "1"},
        {.names = "--contention",
-        .help = "The factors that the profile has beside this computation, e.g. gemm_256",
+        .help = "Passes and traffic slow each other as measured beside this computation: of the "
+                "profile, e.g. gemm_256",
         .type = "WORK"},
-       {"--cores", Unit::text,
-        "With --contention: computation and communication on processors of their own (dedicated), "
-        "or all on the same (shared); without an endpoint both",
+       {"--processors", Unit::text,
+        "Processors of computation and communication: separate ones (dedicated) or all for both "
+        "(shared); without an endpoint both ways. With --contention",
         "dedicated"},
        {.names = "--contention-profile",
         .help = "With --contention: whose factors. Default: --profile's own",
         .type = "PROFILE"},
-       {"--explain", Unit::flag, "Layer by layer"},
+       {"--layers", Unit::flag, "Layer by layer"},
        {"--timeline", Unit::text,
         "Writes every stretch to this CSV file; 0 s is where the iteration that repeats begins"},
        {"--memory-sweep", Unit::flag, "What a node sends over the memory's bandwidth, instead"},
        {"--sm-sweep", Unit::flag, "The same over SMs", "", {"--memory-sweep"}},
-       {"--bytes", Unit::bytes, "All-reduce of a sweep", "64MB"}},
+       {"--bytes", Unit::bytes, "Size of the gradient: what a sweep sums", "64MB"}},
       answer_overlap,
       "Equations 49 to 53 of docs/equations.md. With --json, times are in seconds and bandwidths "
-      "in bytes per second."};
+      "in bytes per second.",
+      {{"--cores", "--processors"}, {"--explain", "--layers"}}};
 }
 
 } // namespace reckon::solve

@@ -17,7 +17,7 @@ namespace {
 struct Placed {
   Workload workload;
   std::optional<std::uint64_t> chunk_bytes;
-  std::vector<TriedChunk> tried; ///< with --chunk auto
+  std::vector<TriedChunk> tried; ///< with --part-bytes auto
   std::vector<std::uint64_t> pieces;
   std::vector<std::uint64_t> core_bytes; ///< (13), or (13c)
   std::optional<ServerLayout> layout;    ///< only with --interfaces
@@ -33,11 +33,11 @@ std::vector<std::uint64_t> cut(const Workload& workload,
   }
   for (const Tensor& tensor : workload.tensors) {
     refuse_if(*chunk_bytes % size_of(tensor.dtype) != 0,
-              "--chunk of {} B would cut an element of {} ({}); use a multiple of {} B",
+              "--part-bytes of {} B would cut an element of {} ({}); use a multiple of {} B",
               *chunk_bytes, tensor.name, name_of(tensor.dtype), size_of(tensor.dtype));
   }
   auto pieces = cut_into_pieces(tensor_bytes(workload), *chunk_bytes);
-  refuse_if(!pieces, "--chunk of {} B cuts {} into more than {} pieces; use larger chunks",
+  refuse_if(!pieces, "--part-bytes of {} B cuts {} into more than {} pieces; use larger chunks",
             *chunk_bytes, workload.name, k_most_pieces);
   return std::move(*pieces);
 }
@@ -49,27 +49,29 @@ ChunkCosts costs_of(const Given& given) {
       missing.emplace_back(flag);
     }
   }
-  refuse_if(!missing.empty(),
-            "--chunk auto: give {} as well; `reckon plan` solves the size from a measured profile",
-            fmt::join(missing, " and "));
+  refuse_if(
+      !missing.empty(),
+      "--part-bytes auto: give {} as well; `reckon plan` solves the size from a measured profile",
+      fmt::join(missing, " and "));
   return {.write_s = given.number("--write-cost"),
           .interface_bytes_per_s = given.number("--interface-bandwidth"),
           .sum_bytes_per_s =
-              given.number("--sum-bandwidth", std::numeric_limits<double>::infinity()),
+              given.number("--core-sum-bandwidth", std::numeric_limits<double>::infinity()),
           .workers = given.count("--workers", 1)};
 }
 
 std::optional<std::uint64_t> chunk_of(const Given& given) {
   for (const char* const flag :
-       {"--workers", "--write-cost", "--sum-bandwidth", "--interface-bandwidth"}) {
+       {"--workers", "--write-cost", "--core-sum-bandwidth", "--interface-bandwidth"}) {
     refuse_if(given.has(flag),
-              "{} is for --chunk auto; leave it out, or solve the size of the chunks", flag);
+              "{} is for --part-bytes auto; leave it out, or solve the size of the chunks", flag);
   }
-  if (given.text("--chunk") == "none") {
+  if (given.text("--part-bytes") == "none") {
     return std::nullopt;
   }
-  const std::uint64_t bytes = parse_bytes(given.text("--chunk"), "--chunk").count();
-  refuse_if(bytes == 0, "--chunk 0: must be greater than 0; use none for whole tensors, or auto");
+  const std::uint64_t bytes = parse_bytes(given.text("--part-bytes"), "--part-bytes").count();
+  refuse_if(bytes == 0,
+            "--part-bytes 0: must be greater than 0; use none for whole tensors, or auto");
   return bytes;
 }
 
@@ -202,7 +204,7 @@ Answer answer_placement(const Given& given) {
   } else if (given.integer("--nodes") != 1) {
     fail(ErrorKind::usage, "--nodes: of which interfaces? give --interfaces");
   }
-  if (given.text("--chunk") == "auto") {
+  if (given.text("--part-bytes") == "auto") {
     const ChunkCosts costs = costs_of(given);
     placed.workload = read_workload(given.text("--workload"));
     ChunkChoice choice = choose_chunk(tensor_bytes(placed.workload), *placed.layout, costs);
@@ -231,28 +233,33 @@ Calculator placement() {
       "How evenly a model's gradient spreads over a server's interfaces, NUMA nodes and cores when "
       "it is cut into chunks (PHub)",
       "--workload vgg16 --cores 8",
-      {required("-m,--workload", Unit::text,
-                "A shipped workload's name (resnet50), a JSON file, or a CSV with the columns "
-                "name,elements,dtype"),
-       {"--chunk", Unit::text,
-        "Size that larger tensors are cut into; none; or auto: solved from what a write and a sum "
-        "cost",
+      {required(
+           "-m,--workload", Unit::text,
+           "A workload: a shipped one's name (resnet50), a JSON file, or a CSV with the columns "
+           "name,elements,dtype"),
+       {"--part-bytes", Unit::text,
+        "Largest part: the chunk that larger tensors are cut into; none; or auto, solved from what "
+        "a "
+        "write and a sum cost",
         "32KiB"},
        required("--cores", Unit::count, "Cores that share the work"),
        {"--interfaces", Unit::count,
-        "Network interfaces of equal speed: chunks go to an interface, then to a core of its NUMA "
+        "Network interfaces of the server: of equal speed; chunks go to an interface, then to a "
+        "core of its NUMA "
         "node"},
        {"--nodes", Unit::count, "NUMA nodes, each with as many interfaces and cores", "1"},
        {"--interface-bandwidth", Unit::bandwidth,
-        "With --chunk auto: of each interface, each direction"},
+        "Bandwidth of each interface, each direction: with --part-bytes auto"},
        {"--write-cost", Unit::seconds,
-        "With --chunk auto: what each chunk takes an interface beside its bytes"},
-       {"--sum-bandwidth", Unit::bandwidth,
-        "With --chunk auto: bytes taken in that a core sums; default: sums are free"},
-       {"--workers", Unit::count, "With --chunk auto: who sends each chunk", "1"}},
+        "With --part-bytes auto: what each chunk takes an interface beside its bytes"},
+       {"--core-sum-bandwidth", Unit::bandwidth,
+        "With --part-bytes auto: bytes taken in that a core sums; default: sums are free"},
+       {"--workers", Unit::count, "How many work: who sends each chunk, with --part-bytes auto",
+        "1"}},
       answer_placement,
       "Equations: docs/equations.md. A lane is a queue of one interface served by one core: no two "
-      "lanes share either."};
+      "lanes share either.",
+      {{"--chunk", "--part-bytes"}, {"--sum-bandwidth", "--core-sum-bandwidth"}}};
 }
 
 } // namespace reckon::solve

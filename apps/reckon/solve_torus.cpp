@@ -164,24 +164,27 @@ Answer answer_torus(const Given& given) {
 } // namespace
 
 Calculator torus() {
-  std::vector<Input> inputs{
-      required("--shape", Unit::text, "Nodes LxVxH: local, vertical, horizontal; 4x4x4")};
+  std::vector<Input> inputs{required("--shape", Unit::text,
+                                     "Torus LxVxH: local, vertical, horizontal nodes, e.g. 4x4x4")};
   for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
     inputs.push_back({k_bandwidth_flags[d], Unit::bandwidth,
                       fmt::format("What a node sends over its {} links, all together: {}; needed "
                                   "where the shape has such a ring",
                                   k_dimension_names[d], d == 0 ? "400GB/s" : "50GB/s")});
   }
-  inputs.insert(inputs.end(),
-                {{"--network-bandwidth", Unit::bandwidth,
-                  "What a node is to send; default: as much as the torus takes"},
-                 {"--collective", Unit::text, "all-reduce or all-to-all", "all-reduce"},
-                 {"--link-efficiency", Unit::fraction, "Of each link's bandwidth", "100%"},
-                 {"--sm-bandwidth", Unit::bandwidth,
-                  "What one streaming multiprocessor moves; 64 B a cycle at 1245 MHz", "79.68GB/s"},
-                 {"--chunk", Unit::bytes, "What goes through the phases at a time", "64KiB"},
-                 {"--message", Unit::bytes, "At most so much is sent at a time", "8KiB"},
-                 {"--sram", Unit::bytes, "The engine's own memory", "4MiB"}});
+  inputs.insert(
+      inputs.end(),
+      {{"--network-bandwidth", Unit::bandwidth,
+        "What a node is to send; default: as much as the torus takes"},
+       {"--collective", Unit::text, "Which collective: all-reduce or all-to-all", "all-reduce"},
+       {"--link-efficiency", Unit::fraction, "Of each link's bandwidth", "100%"},
+       {"--sm-bandwidth", Unit::bandwidth,
+        "What one streaming multiprocessor moves; 64 B a cycle at 1245 MHz", "79.68GB/s"},
+       {"--chunk", Unit::bytes,
+        "What the engine works on without interruption: it goes through the phases at a time",
+        "64KiB"},
+       {"--message", Unit::bytes, "At most so much is sent at a time", "8KiB"},
+       {"--sram", Unit::bytes, "The engine's own memory", "4MiB"}});
   return {"torus",
           "What a collective on a torus asks of links and of an endpoint's memory (ACE)",
           "--shape 4x4x4 --local-bandwidth 400GB/s --vertical-bandwidth 50GB/s "

@@ -163,7 +163,7 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--server-port-bandwidth", asked.what_if.server_port_bytes_per_s.has_value(),
             k_own_ports},
            {"--proxy-bytes", proxies.proxy_bytes.has_value(), k_proxies},
-           {"--tolerance", proxies.tolerance != plain_proxies.tolerance, k_proxies},
+           {"--bandwidth-slack", proxies.tolerance != plain_proxies.tolerance, k_proxies},
            {"--ring-directions", proxies.ring_directions.has_value(), k_proxies},
            {"--shards", proxies.paper_shards, k_proxies},
            {"--queues", proxies.one_queue, k_proxies}}) {
@@ -679,8 +679,8 @@ void check_request(const PlanRequest& request, const Profile& profile) {
     }
   } else if (asked.proxy_bytes || asked.tolerance != plain.tolerance || asked.paper_shards ||
              asked.ring_directions || asked.one_queue) {
-    fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and --queues "
-                           "need --strategy coarse or dense");
+    fail(ErrorKind::usage, "--proxy-bytes, --bandwidth-slack, --shards, --ring-directions and "
+                           "--queues need --strategy coarse or dense");
   }
   if (!options.configuration.empty() && (request.shape.empty() || !profile.endpoint)) {
     fail(ErrorKind::usage, "--configuration needs --shape and a profile with an endpoint, such as "
@@ -806,6 +806,68 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
   return plan;
 }
 
+/// What `plan` predicts of a strategy; none where it does not.
+const Prediction* prediction_of(const Plan& plan, const std::string& strategy) {
+  if (plan.strategy == strategy) {
+    return &plan.prediction;
+  }
+  const auto same = [&](const Candidate& c) { return c.strategy == strategy; };
+  const auto found = std::find_if(plan.candidates.begin(), plan.candidates.end(), same);
+  return found == plan.candidates.end() || !found->prediction ? nullptr : &*found->prediction;
+}
+
+/// As plan_of_sums(); where ports may be faster or slower than asked for, predictions reach from
+/// those on the fastest to those on the slowest ones.
+Plan plan_over_range(const PlanDocuments& documents, const PlanRequest& request,
+                     std::string& why_machines) {
+  Plan plan = plan_of_sums(documents, request, why_machines);
+  if (request.port_spread == 0 && request.server_port_spread == 0) {
+    return plan;
+  }
+  for (const double sign : {1.0, -1.0}) {
+    PlanRequest end = request;
+    CostModel::WhatIf& ports = end.options.what_if;
+    for (const auto& [port, spread] :
+         {std::pair(&ports.worker_port_bytes_per_s, request.port_spread),
+          std::pair(&ports.server_port_bytes_per_s, request.server_port_spread)}) {
+      if (*port) {
+        **port *= 1 + sign * spread;
+      }
+    }
+    const Plan other = plan_of_sums(documents, end, why_machines);
+    const auto widen = [&](const std::string& strategy, Prediction& p) {
+      if (const Prediction* const at_end = prediction_of(other, strategy)) {
+        p.lo_seconds = std::min(p.lo_seconds, at_end->lo_seconds);
+        p.hi_seconds = std::max(p.hi_seconds, at_end->hi_seconds);
+      }
+    };
+    for (Candidate& candidate : plan.candidates) {
+      if (candidate.prediction) {
+        widen(candidate.strategy, *candidate.prediction);
+      }
+    }
+    widen(plan.strategy, plan.prediction);
+  }
+  for (const auto& [name, spread] :
+       {std::pair(k_port_bandwidth, request.port_spread),
+        std::pair("server_port_bandwidth", request.server_port_spread)}) {
+    if (spread > 0) {
+      plan.options[name] += fmt::format(" +-{:.6g}%", 100 * spread);
+    }
+  }
+  return plan;
+}
+
+/// Says which part of a port's speed gradients get where somebody said that speed.
+void add_goodput(Plan& plan, const PlanRequest& request) {
+  if (request.options.what_if.worker_port_bytes_per_s) {
+    plan.assumed.push_back(
+        "gradients get all of --port-bandwidth, a goodput of 100 % of the line rate: headers, "
+        "acknowledgements and other traffic take nothing. To count them, give the speed that a "
+        "transport reaches, as BytePS's 90 of 100 Gb/s");
+  }
+}
+
 /// Plans are of what is summed: says what else the workload sends.
 void add_exchanges(Plan& plan, const Workload& workload) {
   const std::size_t tensors = workload.all_to_all.size();
@@ -916,7 +978,7 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   std::string why_machines;
   Plan plan = [&] {
     try {
-      return plan_of_sums(documents, request, why_machines);
+      return plan_over_range(documents, request, why_machines);
     } catch (const Error& error) { // planners know profiles by their names
       const std::string_view what = error.what();
       if (error.kind() != ErrorKind::input || !what.starts_with("profile '") ||
@@ -935,6 +997,7 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
   }
+  add_goodput(plan, request);
   add_missing_gpu_links(plan, documents.profile);
   add_missing_latency(plan, documents.profile);
   add_missing_step(plan, documents.profile);

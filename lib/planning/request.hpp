@@ -41,11 +41,13 @@ enum class PlacesAsked : std::uint8_t {
 /// A request to the planners; the strategy decides which planner answers.
 struct PlanRequest {
   PlanOptions options;
-  ProxyOptions proxies;                                 ///< for strategies over memory devices
-  std::string shape;                                    ///< for a torus, as from parse_shape()
-  std::optional<std::uint64_t> workers, servers, lanes; ///< where roles do not name workers
-  /// A rank for each place of this kind in every machine; absent: a rank a machine, or as in the
-  /// roles.
+  /// By how much ports of options.what_if may be faster or slower than it says, as a part of it.
+  double port_spread = 0, server_port_spread = 0;
+  ProxyOptions proxies;                                 ///< of strategies over memory devices
+  std::string shape;                                    ///< of a torus, as parse_shape() has it
+  std::optional<std::uint64_t> workers, servers, lanes; ///< where no roles say who works
+  /// A rank for each place of this kind in every machine; absent: a rank a machine, or as roles
+  /// say.
   std::optional<PlacesAsked> places;
   /// With PlacesAsked::ranks: for each machine that works, the last number for all that follow.
   std::vector<std::uint64_t> ranks_a_machine{};

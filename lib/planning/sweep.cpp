@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace reckon {
 
@@ -39,16 +40,49 @@ std::vector<std::string> sweep_values(const std::string& text) {
   return values;
 }
 
-std::vector<SweptPlan> sweep(const std::vector<std::string>& values,
-                             const std::function<Plan(const std::string&)>& make) {
+namespace {
+
+/// Of all settings from the first on, each with all values of those after it.
+std::vector<std::vector<std::string>> combinations(const std::vector<SweptSetting>& settings) {
+  constexpr std::size_t k_most = 10'000;
+  std::vector<std::vector<std::string>> all{{}};
+  for (const SweptSetting& setting : settings) {
+    const auto same = [&](const SweptSetting& other) { return other.name == setting.name; };
+    if (std::count_if(settings.begin(), settings.end(), same) > 1) {
+      fail(ErrorKind::usage, fmt::format("--sweep {} is given twice; write all its values in one, "
+                                         "as in {}=1,2",
+                                         setting.name, setting.name));
+    }
+    std::vector<std::vector<std::string>> longer;
+    if (all.size() * setting.values.size() > k_most) {
+      fail(ErrorKind::usage,
+           fmt::format("--sweep {}: these are more than {} combinations; give fewer values",
+                       setting.name, k_most));
+    }
+    for (const std::vector<std::string>& before : all) {
+      for (const std::string& value : setting.values) {
+        longer.push_back(before);
+        longer.back().push_back(value);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+} // namespace
+
+std::vector<SweptPlan>
+sweep(const std::vector<SweptSetting>& settings,
+      const std::function<Plan(const std::vector<std::string>& values)>& make) {
   std::vector<SweptPlan> plans;
   std::optional<Error> why_not;
-  for (const std::string& value : values) {
+  for (std::vector<std::string>& values : combinations(settings)) {
     SweptPlan& swept = plans.emplace_back();
-    swept.value = value;
+    swept.values = std::move(values);
     try {
-      swept.plan = make(value);
-    } catch (const Error& error) { // what the other values give is still worth knowing
+      swept.plan = make(swept.values);
+    } catch (const Error& error) { // what the others give is still worth knowing
       if (error.kind() != ErrorKind::input) {
         throw;
       }

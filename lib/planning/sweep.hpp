@@ -18,16 +18,25 @@ namespace reckon {
 /// Values of a setting: "0..8", "0..8..2" or "1,2,4". Throws Error{usage}.
 [[nodiscard]] std::vector<std::string> sweep_values(const std::string& text);
 
-/// One value of a sweep: its plan, or the reason why it has no plan.
-struct SweptPlan {
-  std::string value;
-  std::optional<Plan> plan;
-  std::string why_not;
+/// A setting of a plan and the values that are tried.
+struct SweptSetting {
+  std::string name;
+  std::vector<std::string> values;
 };
 
-/// Plans with `make` for each value. An Error{input} stays with its value, unless no value has a
-/// plan: then it is thrown, as every other error.
-[[nodiscard]] std::vector<SweptPlan> sweep(const std::vector<std::string>& values,
-                                           const std::function<Plan(const std::string&)>& make);
+/// One combination of values: its plan, or why there is none.
+struct SweptPlan {
+  std::vector<std::string> values; ///< one a setting
+  std::optional<Plan> plan;
+  std::string why_not{};
+};
+
+/// Plans with `make` for each combination of the settings' values, in the order of the values,
+/// those of the last setting changing first. An Error{input} is of that combination alone, unless
+/// none has a plan: then it is thrown, as is every other. Throws Error{usage} for more than 10000
+/// combinations and for a setting that is there twice.
+[[nodiscard]] std::vector<SweptPlan>
+sweep(const std::vector<SweptSetting>& settings,
+      const std::function<Plan(const std::vector<std::string>& values)>& make);
 
 } // namespace reckon

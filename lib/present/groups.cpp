@@ -117,6 +117,24 @@ std::vector<std::string> cases_of(const Profile& profile) {
   return out;
 }
 
+std::string case_between_machines(const Profile& profile) {
+  const auto is_machine = [](const std::string& id) { return id.find('/') == id.npos; };
+  for (const char* const test : {k_pair_bandwidth, k_pair_latency}) {
+    if (profile.select({.test = test}).empty()) {
+      continue;
+    }
+    const std::vector<Cells> matrices = groups_of(cells_of(profile, test)).matrices;
+    if (std::any_of(matrices.begin(), matrices.end(), [&](const Cells& cells) {
+          return std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
+            return is_machine(cell->key.from) && is_machine(cell->key.to);
+          });
+        })) {
+      return test;
+    }
+  }
+  return "";
+}
+
 Cells cells_of(const Profile& profile, const std::string& test) {
   Cells out;
   for (const Cell& cell : profile.cells) {

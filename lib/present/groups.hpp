@@ -26,8 +26,11 @@ struct CaseGroups {
 [[nodiscard]] Cells cells_of(const Profile& profile, const std::string& test);
 /// Those of cell_cases() in its order, then others by name.
 [[nodiscard]] std::vector<std::string> cases_of(const Profile& profile);
-/// The values of one of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth of that),
-/// ns or us.
+/// Of a cluster the case that shows its network best: a matrix of its pairs of machines, bandwidth
+/// before latency. Empty where there is none.
+[[nodiscard]] std::string case_between_machines(const Profile& profile);
+/// One of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth
+/// of that), ns or us.
 [[nodiscard]] Matrix matrix_of(const Cells& cells);
 
 /// Whether a cell's bytes are moved, so that they have a rate. Cases of latencies are timed in

@@ -52,13 +52,7 @@ std::string cell_text(const Matrix& m, const MatrixCell& cell) {
                     : cell.text;
 }
 
-/// 0 for the worst value, 1 for the best.
-double goodness(const Matrix& m, const Extremes& e, double value) {
-  const double scaled = e.max > e.min ? (value - e.min) / (e.max - e.min) : 1;
-  return m.higher_is_better ? scaled : 1 - scaled;
-}
-
-std::string colors_alone(const Matrix& m, const Extremes& e,
+std::string colors_alone(const Matrix& m, const ColorScale& scale,
                          const std::vector<std::string>& row_heads, const Style& style) {
   std::size_t width = 0;
   for (const std::string& head : row_heads) {
@@ -69,20 +63,28 @@ std::string colors_alone(const Matrix& m, const Extremes& e,
     out += std::string(width - columns_of(row_heads[i]), ' ') + row_heads[i] + " ";
     for (const MatrixCell& cell : m.cells[i]) {
       out +=
-          cell.value ? on_background("  ", heat_color(goodness(m, e, *cell.value)), style) : "  ";
+          cell.value ? on_background("  ", heat_color(scale.goodness(*cell.value)), style) : "  ";
     }
     out += '\n';
   }
-  const double worst = m.higher_is_better ? e.min : e.max;
-  const double best = m.higher_is_better ? e.max : e.min;
-  out += fmt::format("{} {:.{}f} ", std::string(width, ' '), worst, m.decimals);
+  out += fmt::format("{} {:.{}f} ", std::string(width, ' '), scale.worst, m.decimals);
   for (int step = 0; step <= 8; ++step) {
     out += on_background("  ", heat_color(step / 8.0), style);
   }
-  return out + fmt::format(" {:.{}f} {}\n", best, m.decimals, m.unit);
+  return out + fmt::format(" {:.{}f} {}\n", scale.best, m.decimals, m.unit);
 }
 
 } // namespace
+
+ColorScale color_scale_of(const Matrix& matrix) {
+  constexpr double k_least_part = 0.8; // of the better value
+  const Extremes e = extremes_of(matrix, 0);
+  if (e.min > e.max) { // no value
+    return {};
+  }
+  return matrix.higher_is_better ? ColorScale{std::min(e.min, k_least_part * e.max), e.max}
+                                 : ColorScale{std::max(e.max, e.min / k_least_part), e.min};
+}
 
 std::string common_beginning(const std::vector<std::string>& ids) {
   std::string common = ids.empty() ? "" : ids.front();
@@ -115,6 +117,7 @@ std::string render(const Matrix& m, const Style& style) {
                                    m.setting.empty() ? "" : "; " + m.setting)),
              style);
   const Extremes e = extremes_of(m, beginning.size());
+  const ColorScale scale = color_scale_of(m);
   Table table(0, ">");
   std::size_t total = 0;
   for (const std::string& column : m.columns) {
@@ -126,7 +129,7 @@ std::string render(const Matrix& m, const Style& style) {
     for (const MatrixCell& cell : m.cells[i]) {
       TableCell shown(cell_text(m, cell), cell.value ? Tone::plain : Tone::dim);
       if (cell.value) {
-        shown.background = heat_color(goodness(m, e, *cell.value));
+        shown.background = heat_color(scale.goodness(*cell.value));
       }
       cell_width = std::max(cell_width, columns_of(shown.text));
       row.push_back(std::move(shown));
@@ -136,7 +139,7 @@ std::string render(const Matrix& m, const Style& style) {
   total = m.columns.size() * (cell_width + 2);
   const bool fits = style.width == 0 || total <= static_cast<std::size_t>(style.width);
   out += fits || style.colors == Colors::none ? table.text(style)
-                                              : colors_alone(m, e, row_heads, style);
+                                              : colors_alone(m, scale, row_heads, style);
   if (!e.min_pair.empty()) {
     const std::string sum =
         m.higher_is_better ? fmt::format("sum {:.{}f}, ", e.sum, m.decimals) : "";

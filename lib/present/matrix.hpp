@@ -26,7 +26,19 @@ struct Matrix {
   bool higher_is_better = true;
 };
 
-/// The common beginning of all ids if numbers follow; else empty.
+/// The values between which a matrix has colours.
+struct ColorScale {
+  double worst = 0, best = 0;
+  /// 0 for the worst value, 1 for the best.
+  [[nodiscard]] double goodness(double value) const {
+    return best == worst ? 1 : (value - worst) / (best - worst);
+  }
+};
+/// From the matrix's worst value to its best, but at least a fifth of the best away from it: values
+/// that differ by no more than noise look alike.
+[[nodiscard]] ColorScale color_scale_of(const Matrix& matrix);
+
+/// The beginning that all ids share when what follows are numbers; else empty.
 [[nodiscard]] std::string common_beginning(const std::vector<std::string>& ids);
 
 /// The title line, the matrix as aligned numbers, then sum (of rates), min and max with their

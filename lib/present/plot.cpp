@@ -153,6 +153,9 @@ std::string case_with_curves(const Profile& profile) {
 }
 
 std::string case_with_matrix(const Profile& profile) {
+  if (const std::string pairs = case_between_machines(profile); !pairs.empty()) {
+    return pairs;
+  }
   for (const std::string& test : cases_of(profile)) {
     if (!groups_of(cells_of(profile, test)).matrices.empty()) {
       return test;
@@ -169,25 +172,14 @@ void send_panel(Gnuplot& out, const Matrix& m) {
   // x, y, value; without a value nothing is drawn and the grey ground shows.
   std::vector<std::tuple<double, double, double>> dark;
   std::vector<std::tuple<double, double, double>> light;
-  double least = std::numeric_limits<double>::infinity();
-  double most = -std::numeric_limits<double>::infinity();
-  for (const auto& row : m.cells) {
-    for (const MatrixCell& cell : row) {
-      if (cell.value) {
-        least = std::min(least, *cell.value);
-        most = std::max(most, *cell.value);
-      }
-    }
-  }
-  const double range = most > least ? most - least : 1;
+  const ColorScale scale = color_scale_of(m);
   for (std::size_t i = 0; i < m.rows.size(); ++i) {
     for (std::size_t j = 0; j < m.columns.size(); ++j) {
       const auto& value = m.cells[i][j].value;
       if (!value) {
         continue;
       }
-      const double level = (*value - least) / range;
-      const Rgb color = heat_color(m.higher_is_better ? level : 1 - level);
+      const Rgb color = heat_color(scale.goodness(*value));
       const bool is_light = 299 * color.red + 587 * color.green + 114 * color.blue > 130000;
       (is_light ? light : dark)
           .emplace_back(static_cast<double>(j), static_cast<double>(i), *value);
@@ -220,8 +212,9 @@ void send_panel(Gnuplot& out, const Matrix& m) {
     return static_cast<double>(names.size()) - 0.5;
   };
   out << fmt::format("set xrange [-0.5:{}]\nset yrange [{}:-0.5]\n", last(m.columns), last(m.rows))
-      << fmt::format("set cbrange [{}:{}]\n", least, least + range) << "set cblabel "
-      << quoted_for_gnuplot(m.unit) << "\nset palette defined (";
+      << fmt::format("set cbrange [{}:{}]\n", std::min(scale.worst, scale.best),
+                     std::max(scale.worst, scale.best))
+      << "set cblabel " << quoted_for_gnuplot(m.unit) << "\nset palette defined (";
   for (int i = 0; i <= 16; ++i) {
     const Rgb c = heat_color(m.higher_is_better ? i / 16.0 : 1 - i / 16.0);
     out << (i == 0 ? "" : ", ") << i

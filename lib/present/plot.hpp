@@ -21,7 +21,8 @@ namespace reckon {
 /// the slow tail, and the fit as a thin line. `test` empty: the case with the most points. For
 /// contention the slow-down over size, a panel for each communication.
 void plot_curves(const Profile& profile, const std::string& test, const std::string& path);
-/// Every matrix of the case as a heat map. `test` empty: the first case with a matrix.
+/// Every matrix of the case as a heat map. `test` empty: that of a cluster's pairs of machines,
+/// else the first case that has one.
 void plot_matrix(const Profile& profile, const std::string& test, const std::string& path);
 /// Bars of predicted beside measured time for each stage, with the bound and the prediction's
 /// range.

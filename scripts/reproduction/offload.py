@@ -42,7 +42,7 @@ def plan_beside(folder, profile, model, cores, passes):
     if len(measured) < 2:
         say(f"the profile has no factors for lanes and work on {cores} processors: that plan is made without")
         return (*plan(folder, profile, model, f"beside-{cores}", *passes), None)
-    path, document = plan(folder, profile, model, f"beside-{cores}", *passes, "--contention", WORK, "--cores", cores)
+    path, document = plan(folder, profile, model, f"beside-{cores}", *passes, "--contention", WORK, "--processors", cores)
     return path, document, next(q["inputs"] for q in document["quantities"] if q["name"] == "contention_seconds")
 
 
@@ -103,7 +103,7 @@ def offload(arguments, folder):
                 done = run(folder, traffic_plan, one_processor=cores == "dedicated" and len(processors()) == 2)
             else:
                 path = {"compute": alone_plan, "after": after_plan, "beside": beside[cores][0]}[what]
-                done = run(folder, path, "--compute", WORK, "--cores", cores)
+                done = run(folder, path, "--compute", WORK, "--processors", cores)
             seconds.setdefault((what, cores), []).append(done[0])
             work.setdefault((what, cores), []).append(done[1])
             said[what, cores] = done[2]

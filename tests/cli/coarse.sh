@@ -106,7 +106,7 @@ stdout_matches '^  parts +3 of 19\.53 KiB to 48\.83 KiB'
 ok "${two[@]}" --strategy coarse --proxy-bytes all --shards paper
 stdout_matches '^  parts +2 of 19\.53 KiB to 97\.66 KiB' # S' is longer than both
 # 1 ms + s / 500 MB/s: at 16 MiB, the longest, 486 MB/s; at 1 MiB 339 MB/s, 70 % of it, at 512 KiB 256 MB/s, 53 %.
-ok "${two[@]}" --strategy coarse --tolerance 40%
+ok "${two[@]}" --strategy coarse --bandwidth-slack 40%
 stdout_matches '^  partition_bytes +1 MiB '
 
 # ---------------------------------------------------------------- runs
@@ -152,8 +152,8 @@ bad 'leave out --async and --reduction fixed' --strategy dense --reduction fixed
 bad '--proxy-bytes' --strategy coarse --proxy-bytes half
 bad '--proxy-bytes' --strategy coarse --proxy-bytes -1
 bad "--proxy-bytes 120001: workload 'model' has 120000 bytes; give fewer, or 'all', or 'auto'" --strategy coarse --proxy-bytes 120001
-bad '--tolerance 100%: below 100%' --strategy coarse --tolerance 100%
-bad "--tolerance: 'much' is not a number" --strategy coarse --tolerance much
+bad '--bandwidth-slack 100%: below 100%' --strategy coarse --bandwidth-slack 100%
+bad "--bandwidth-slack: 'much' is not a number" --strategy coarse --bandwidth-slack much
 bad '--ring-directions: 3 not in {auto,1,2}' --strategy coarse --ring-directions 3
 bad '--shards: long not in {auto,paper}' --strategy coarse --shards long
 bad '--queues: lifo not in {client,fcfs}' --strategy coarse --queues lifo

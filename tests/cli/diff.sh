@@ -24,7 +24,7 @@ ok diff --only-worse other.json plan.json # the same read backwards: nothing got
 stdout_has 'nothing worse: predicted time 148.1 ms -> 142.4 ms' '3 differences: 0 worse, 1 better, 2 neither; only worse counts'
 exits 1 diff --only-worse plan.json other.json
 stdout_has '3 differences: 1 worse, 0 better, 2 neither; only worse counts'
-exits 1 diff --tolerance 100% plan.json other.json # the window is a whole number: it changed or it did not
+exits 1 diff --threshold 100% plan.json other.json # the window is a whole number: it changed or it did not
 stdout_has 'predicted time as before'
 
 exits 1 diff --json plan.json other.json
@@ -39,9 +39,9 @@ sed -E '/"(min|max|p50|p99|n|spread)":/d' profile.json > fast.json
 exits 1 diff fast.json slow.json
 stdout_has ': different: m0: reduce_sum 0.80 x in 12 cells' '12 differences: 12 worse, 0 better, 0 neither' 'reduce_sum'
 stdout_lacks 'optimizer_step'
-ok diff --machine-tolerance 30% fast.json slow.json
+ok diff --machine-threshold 30% fast.json slow.json
 stdout_matches '^largest change that counts as none: reduce_sum .* -20 % \(.*within the tolerance of 30 %\)$'
-exits 1 diff --latency-tolerance 30% fast.json slow.json
+exits 1 diff --latency-threshold 30% fast.json slow.json
 sed 's/"fingerprint": ".*"/"fingerprint": "another machine"/' fast.json > elsewhere.json
 ok diff fast.json elsewhere.json # the same host
 stderr_empty
@@ -103,5 +103,5 @@ refused 'cannot compare a plan with a profile' diff plan.json profile.json
 refused 'missing.json' diff plan.json missing.json
 exits 2 diff plan.json
 refused 'not both' diff - - < plan.json
-exits 2 diff --tolerance -5% plan.json plan.json
+exits 2 diff --threshold -5% plan.json plan.json
 stdout_empty

@@ -25,6 +25,40 @@ stdout_has '"bound_seconds"'
 ok "${resnet[@]}" --workers 8 --servers 1 --set k=4 --set part-bytes=1MiB --set strategy=byteps_split
 stdout_has "11.57 ms"
 
+# Several settings: all combinations, the least exposed traffic first. 8 machines and k that only sum, ports of 10 or 25 Gb/s;
+# equations 1 and 7 with M = 102,228,128 B: (10, 0) 1.75 M / 1.25e9 = 143.1 ms, (10, 4) 112/88 M / 1.25e9 = 104.1 ms, (25, 0)
+# 57.25 ms, (25, 4) 41.64 ms. By the hour 8 x 3, 4 x 1 and a port each: 24.8 or 29.2, and 26.4 or 31.6. A step of the last costs
+# 31.6 x 41.64 ms / 1 h, the least of all: 26.4 x 57.25 ms is more.
+echo '{"currency": "USD", "per": "hour", "worker": 3, "server": 1, "ports": {"10Gb/s": 0.1, "25Gb/s": 0.3}}' > prices.json
+ok "${resnet[@]}" --workers 8 --sweep servers=0,4 --sweep port-bandwidth=10Gb/s,25Gb/s --prices prices.json
+sed -nE 's/^(\*?) +([04]) +(..Gb).*/\1\2 \3/p' "$last/stdout" > order
+diff -u - order << 'END' || fail "another order"
+*4 25Gb
+0 25Gb
+4 10Gb
+0 10Gb
+END
+stdout_matches '^\* +4 +25Gb/s .* 41\.[67][0-9]? ms +31\.60 +0\.36' '^ +0 +10Gb/s .* 143\.[0-9] ms +24\.80 +0\.98' 'goodput of 100 %'
+ok "${resnet[@]}" --workers 8 --sweep servers=0,4 --sweep port-bandwidth=25Gb/s+-10% --prices prices.json --json
+cp "$last/stdout" rows.json
+json_check rows.json << 'END'
+assert [row["settings"] for row in rows] == [{"servers": k, "port-bandwidth": "25Gb/s+-10%"} for k in ("0", "4")]
+assert [row["best"] for row in rows] == [False, True]
+for row, moved in zip(rows, (1.75, 112 / 88)):
+    for key, rate in (("lo_seconds", 27.5), ("mid_seconds", 25), ("hi_seconds", 22.5)):
+        assert near(row[key], moved * 102228128 / (rate / 8 * 1e9), 0.01), (row, key)
+assert near(rows[1]["price"]["machines"], 31.6, 1e-9)
+assert near(rows[1]["price"]["step"], 31.6 * rows[1]["mid_seconds"] / 3600, 1e-9)
+END
+for spelt in '25Gb/s±10%' '25Gb/s+/-10%' '25 Gb/s +-0.1'; do
+  ok "${resnet[@]}" --workers 8 --port-bandwidth "$spelt"
+  stdout_has 'port_bandwidth 3.125 GB/s +-10%'
+done
+refused 'must be below 100%' "${resnet[@]}" --workers 8 --port-bandwidth 25Gb/s+-100%
+refused 'no port carries 12.5 GB/s' "${resnet[@]}" --workers 8 --sweep port-bandwidth=100Gb/s --prices prices.json
+refused '--sweep k is given twice' "${resnet[@]}" --workers 8 --sweep k=1 --sweep k=2
+refused '--prices requires --sweep' "${resnet[@]}" --workers 8 --prices prices.json
+
 # A value without a plan has the reason in its line; without any plan it is an error. 8 + 4090 machines are more than 1024.
 ok "${resnet[@]}" --workers 8 --sweep k=4,4090
 stdout_has "11.63 ms" "1024 machines"

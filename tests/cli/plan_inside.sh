@@ -67,7 +67,7 @@ stdout_has "8 gradients at least over links of gpu0-3"
 
 # Any setting of --inside can be swept, and a transport that is none is refused as without --inside.
 ok "${nvlink[@]}" --part-bytes 64KiB --network 1 --sweep gpu-direct=no,yes
-stdout_matches '^ +yes '
+stdout_matches '^\* +yes '
 ok "${nvlink[@]}" --part-bytes 64KiB --set machine=m0 --json
 refused 'no machine "m7"' "${nvlink[@]}" --set machine=m7
 refused "--gpu-direct = maybe; use yes or no" "${nvlink[@]}" --set gpu-direct=maybe

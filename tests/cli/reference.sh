@@ -31,6 +31,26 @@ page=$source_dir/docs/commands.md
 [[ ! ${UPDATE_GOLDEN:-} ]] || cp "$last/stdout" "$page"
 diff -u "$page" "$last/stdout" >&2 || fail "docs/commands.md is not what the program writes; UPDATE_GOLDEN=1 rewrites it"
 
+# One meaning a word: options of one name say the same up to the first ". ", ": " or "; ", in whatever command they are, and a
+# short name stands for one long one.
+json_check page="$(cat "$last/stdout")" << 'END'
+import collections, re
+meanings, longs, command = collections.defaultdict(dict), collections.defaultdict(set), None
+for line in page.splitlines():
+    if line.startswith("## "):
+        command = line[3:]
+    if row := re.fullmatch(r"\| `(-.*?)` \| (.*) \|", line):
+        names = re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", row[1])
+        long = next(name for name in names if name.startswith("--"))
+        meanings[long].setdefault(re.split("[.:;] ", row[2])[0], []).append(command)
+        for short in set(names) - {long}:
+            longs[short].add(long)
+assert len(meanings) > 150 and len(longs) > 9, (len(meanings), len(longs))
+several = {name: of for name, of in meanings.items() if len(of) > 1}
+assert not several, json.dumps(several, indent=1)
+assert all(len(of) == 1 for of in longs.values()), longs
+END
+
 ok reference man plan
 stdout_has '.TH reckon\-plan 1' '.B \-\-proxy\-bytes TEXT' '.SS Memory devices'
 ok reference man

@@ -18,7 +18,7 @@ for cores in dedicated shared; do
   if [[ $cores == dedicated && $(nproc) -lt 2 ]]; then
     continue # lanes and work cannot have a processor each
   fi
-  ok run plan.json --compute gemm_256 --cores $cores -n 3 --tolerance 1e9% -o report.json
+  ok run plan.json --compute gemm_256 --processors $cores -n 3 --tolerance 1e9% -o report.json
   stdout_has "every element correct"
   grep -q '"compute": "gemm_256 on 1 thread a rank, on .* rounds of' report.json || fail "the report does not say what was computed"
   grep -q 'work of the busiest thread' report.json || fail "the report does not say what the passes were"
@@ -26,23 +26,23 @@ done
 
 # Several lanes hold the same passes: the work is done once, for the rounds are those of one lane.
 make_plan "${passes[@]}" --lanes 2
-ok run plan.json --compute gemm_256 --cores shared -n 3 --tolerance 1e9% -o report.json
+ok run plan.json --compute gemm_256 --processors shared -n 3 --tolerance 1e9% -o report.json
 stdout_has "every element correct"
 
 # An optimizer's step and a straggler go along.
 printf 'name,elements,dtype\nhead,20001,fp32\ntail,30000,fp32\n' > model.csv
 make_plan "${passes[@]}" --optimizer sgd
-ok run plan.json --compute gemm_256:1 --cores shared --straggler 1=2x -n 3 --tolerance 1e9% -o report.json
+ok run plan.json --compute gemm_256:1 --processors shared --straggler 1=2x -n 3 --tolerance 1e9% -o report.json
 stdout_has "every element correct"
 
 bad() { refused "$1" run plan.json "${@:2}"; }
 bad "'gemm_25' is no computation; one of gemm_256, gemm_1000" --compute gemm_25
 bad "a whole number from 1 on" --compute gemm_256:0
 bad "processors here" --compute gemm_256:100000
-bad "processors here" --compute gemm_256:100000 --cores shared
-bad "give both" --cores shared
-bad "cores" --compute gemm_256 --cores some
+bad "processors here" --compute gemm_256:100000 --processors shared
+bad "give both" --processors shared
+bad "not in {dedicated,shared}" --compute gemm_256 --processors some
 make_plan
 bad "no forward and backward passes to work in" --compute gemm_256
 make_plan --forward 1ns --backward 1ns
-bad "no rank has passes as long as one round" --compute gemm_256 --cores shared
+bad "no rank has passes as long as one round" --compute gemm_256 --processors shared

@@ -46,7 +46,7 @@ stdout_matches '^sum 39\.50, min 7\.25 \(0 -> 1\), max 12\.50 \(0 -> 0\) GB/s$'
 ok show profile.json --case fabric_write
 stdout_matches '^ +#bytes +n +t_min +p50 +p99 +GB/s'
 stdout_lacks reduce_sum
-refused "did you mean 'fabric_write'?" show profile.json -t fabric_writ
+refused "did you mean 'fabric_write'?" show profile.json --case fabric_writ
 refused 'plan.json is a plan' show plan.json --case x
 reckon show report.json --samples
 stdout_has 'iterations, in seconds'

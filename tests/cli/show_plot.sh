@@ -15,7 +15,7 @@ stderr_empty
 
 ok show profile.json --plot curves.png
 [[ $(head -c 4 curves.png | tail -c 3) == PNG ]] || fail "no PNG"
-ok show profile.json --plot matrix.svg -t core_to_core_latency_cas
+ok show profile.json --plot matrix.svg --case core_to_core_latency_cas
 grep -qF 'm0/core*' matrix.svg || fail "the case decides the form"
 ok show profile.json --plot matrix.svg --what matrix
 
@@ -23,6 +23,17 @@ ok show profile.json --plot matrix.svg --what matrix
 ok import "$source_dir/tests/golden/import/transferbench-p2p.txt" -o amd.json
 ok show amd.json --plot amd.svg
 grep -qF 'm0/gpu' amd.svg || fail "no matrix"
+
+# Of a cluster the pairs of its machines, although sums have a curve; of one machine the curve.
+make_profiles << 'END'
+sums = [cell("reduce_sum", 10e9, at="w0", bytes=4**k, threads=1, sources=2, dtype="fp32") for k in (4, 6, 8)]
+write("cluster.json", "cluster", ["w0", "w1"], sums + [cell("pair_bandwidth", 1e9, at=a, to=b) for a, b in pairs(["w0", "w1"])])
+write("machine.json", "machine", ["w0"], sums)
+END
+ok show cluster.json --plot cluster.svg
+grep -qF pair_bandwidth cluster.svg || fail "not the pairs"
+ok show machine.json --plot machine.svg
+grep -qF reduce_sum machine.svg || fail "not the curve"
 
 refused '.svg or .png' show report.json --plot report.pdf
 exits 2 show plan.json --plot plan.svg

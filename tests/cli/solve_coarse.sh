@@ -86,7 +86,7 @@ refused '--bandwidth-curve is required' solve routing --latency-curve near.csv
 # ---------------------------------------------------------------- partition
 # 1, 1.96 and 2 GB/s: 2 % of 2 is 1.96.
 printf 'bytes,seconds\n1048576,1.048576e-3\n1960000,1e-3\n4000000,2e-3\n' > curve.csv
-ok solve partition --curve curve.csv --tolerance 2% --tensor 9437184 --json
+ok solve partition --curve curve.csv --bandwidth-slack 2% --tensor 9437184 --json
 stderr_empty
 # 9437184 / 1960000 = 4.8: four shards of 2359296.
 stdout_is << 'END'
@@ -100,7 +100,7 @@ stdout_is << 'END'
   "tolerance": 0.02
 }
 END
-ok solve partition --curve curve.csv --tolerance 0.01
+ok solve partition --curve curve.csv --bandwidth-slack 0.01
 stdout_has "S' = 3.815 MiB (4000000 B): 2 GB/s, within 1 % of the greatest, 2 GB/s at 3.815 MiB (30)"
 stdout_has 'that is the largest size tested'
 reckon solve partition --curve curve.csv --json # the default is 2 %
@@ -113,7 +113,7 @@ stdout_has 'tensor of 5.722 MiB (6000004 B): 1 shard of 2000004 B, 2 of 2000000 
 reckon solve partition --curve curve.csv --tensor 0 --json
 stdout_has '"shards_bytes": [],'
 for tolerance in 100% -2% two; do
-  refused '--tolerance' solve partition --curve curve.csv --tolerance "$tolerance"
+  refused '--bandwidth-slack' solve partition --curve curve.csv --bandwidth-slack "$tolerance"
 done
 printf 'bytes,seconds\n0,1\n' > nothing.csv
 refused 'nothing.csv: has no size above 0 bytes' solve partition --curve nothing.csv

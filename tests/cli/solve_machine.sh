@@ -108,7 +108,7 @@ stdout_is << 'END'
   "remote_over_local": 0.78125
 }
 END
-reckon solve locality --matrix v100.csv --groups g0,g1/g2,g3 --tolerance 80%
+reckon solve locality --matrix v100.csv --groups g0,g1/g2,g3 --threshold 80%
 stdout_has 'none: local'
 bad "--groups: the matrix has no 'g4'; it has g0, g1, g2, g3" locality --matrix v100.csv --groups g0,g4
 bad "'g1' stands twice" locality --matrix v100.csv --groups g0,g1/g1,g2,g3
@@ -126,7 +126,7 @@ stderr_empty
 stdout_matches '^given +9 GB/s +22\.0 % +56\.2 %  g0 g1 g2 g3$'
 stdout_matches '^best +16 GB/s +39\.0 % +100\.0 %  g0 g2 g1 g3$'
 stdout_has '6 rings of 6 orders have all their links (35)'
-ok solve ring --matrix v100.csv --order g2,g1,g3,g0 --json
+ok solve ring --matrix v100.csv --ring g2,g1,g3,g0 --json
 stdout_has '"order": ["g2", "g1", "g3", "g0"],' '"orders": 6,'
 printf 'from,a,b,c\na,,1,\nb,1,,1\nc,,1,\n' > chain.csv
 ok solve ring --matrix chain.csv
@@ -143,9 +143,9 @@ END
 ok solve ring --matrix ten.csv
 stdout_has '10 endpoints have too many orders to try all; at most 9'
 stdout_lacks 'best'
-bad '--order g0,g1,g2: must have each of g0, g1, g2, g3 once' ring --matrix v100.csv --order g0,g1,g2
-bad '--order g0,g1,g2,g2' ring --matrix v100.csv --order g0,g1,g2,g2
-bad "--order: the matrix has no 'x'" ring --matrix v100.csv --order g0,g1,g2,x
+bad '--ring g0,g1,g2: must have each of g0, g1, g2, g3 once' ring --matrix v100.csv --ring g0,g1,g2
+bad '--ring g0,g1,g2,g2' ring --matrix v100.csv --ring g0,g1,g2,g2
+bad "--ring: the matrix has no 'x'" ring --matrix v100.csv --ring g0,g1,g2,x
 
 # ---------------------------------------------------------------- oversubscription
 ok solve oversubscription --gpus 8 --cpu-lanes 80 --json

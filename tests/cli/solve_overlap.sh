@@ -30,8 +30,8 @@ END
 head -1 stretches.csv | grep -q '^configuration,iteration,stream,work,layer,begin_seconds,end_seconds$' || fail "no header"
 grep -q '^ideal,1,computation,forward,"last, not least",' stretches.csv || fail "no stretch of the layer with a comma"
 
-# Its layers, with --explain: as above; the last one's sums are there when its computations begin again.
-ok "${two[@]}" --configuration ideal --explain --json
+# Its layers, with --layers: as above; the last one's sums are there when its computations begin again.
+ok "${two[@]}" --configuration ideal --layers --json
 json_check .last/stdout << 'END'
 (row,) = stdout["configurations"]
 first, second = row["layers"]
@@ -50,7 +50,7 @@ stderr_empty
 stdout_has 'resnet50 on 4x8x4, batch 32' '85.33 GB/s memory'
 # What is exposed is what the layers wait for; nobody is in the way of what nobody moves.
 for factor in 1 3; do
-  ok solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json --computation-factor $factor
+  ok solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --layers --json --computation-factor $factor
   cp .last/stdout by$factor.json
 done
 json_check by1.json by3.json << 'END'
@@ -61,7 +61,7 @@ longer = [b["iteration_seconds"] > 1.001 * a["iteration_seconds"]
           for a, b in zip(by1["configurations"], by3["configurations"])]
 assert longer == [False, True, True, True, False], longer
 END
-ok solve overlap --workload gnmt --shape 4x4x4 --configuration ace --policy priority --explain
+ok solve overlap --workload gnmt --shape 4x4x4 --configuration ace --policy priority --layers
 stdout_has 'decoder.classifier'
 stdout_lacks 'comm-opt'
 ok solve overlap --workload dlrm --shape 4x4x4 --dlrm-overlap
@@ -130,7 +130,7 @@ bad "--computation-factor: '0.5' must be a factor from 1 to" --workload resnet50
 bad "--communication-factor: '0' must be a factor from 1 to" --workload resnet50 --shape 4x4x4 --communication-factor 0
 bad 'must be a factor from 1 to 1000000' --workload resnet50 --shape 4x4x4 --computation-factor 1e308
 bad "--compute-speed: '1e-307' must be a factor from" --workload gnmt --shape 4x4x4 --compute-speed 1e-307
-bad '--cores: says whose factors --contention takes' --workload resnet50 --shape 4x4x4 --cores shared
+bad '--processors: says whose factors --contention takes' --workload resnet50 --shape 4x4x4 --processors shared
 cp two.json kept.json
 bad '--timeline two.json: is also an input' --workload two.json --shape 1x2x1 --timeline two.json
 cmp -s two.json kept.json || fail 'the workload was overwritten'
@@ -139,7 +139,7 @@ for batch in 0 -5; do
 done
 bad '--dlrm-overlap: gnmt has no layer with an exchange' --workload gnmt --shape 4x4x4 --dlrm-overlap
 bad 'a sweep is of one all-reduce, of --bytes' --workload gnmt --shape 4x4x4 --memory-sweep
-for option in '--timeline x.csv' '--configuration ideal' '--policy fifo' --explain '--compute-speed 2' '--contention gemm_256'; do
+for option in '--timeline x.csv' '--configuration ideal' '--policy fifo' --layers '--compute-speed 2' '--contention gemm_256'; do
   bad 'a sweep is of one all-reduce, of --bytes' --shape 4x4x4 --memory-sweep $option
 done
 bad '--memory-sweep excludes --sm-sweep' --workload resnet50 --shape 4x4x4 --memory-sweep --sm-sweep

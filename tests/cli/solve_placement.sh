@@ -9,7 +9,7 @@ a,7,fp32
 b,8,fp16
 c,1,fp32
 END
-ok solve placement --workload toy.csv --chunk 8 --cores 2 --json
+ok solve placement --workload toy.csv --part-bytes 8 --cores 2 --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -24,7 +24,7 @@ stdout_is << 'END'
 END
 
 # Whole tensors of 28, 16 and 4 bytes: 28 against 20, over a mean of 24.
-ok solve placement --workload toy.csv --chunk none --cores 2 --json
+ok solve placement --workload toy.csv --part-bytes none --cores 2 --json
 stdout_has '"chunk_bytes": null,' '"chunks": 3,' '"load_bytes": [28, 20],'
 stdout_has '"max_over_mean": 1.1666666666666667,'
 
@@ -41,7 +41,7 @@ stdout_matches '^63 +'
 stdout_has '... and 36 cores more; --json has all'
 
 # Interfaces, nodes and cores. Two nodes with an interface and a core each: 28 to the first, 16 and 4 to the second.
-ok solve placement --workload toy.csv --chunk none --cores 2 --interfaces 2 --nodes 2 --json
+ok solve placement --workload toy.csv --part-bytes none --cores 2 --interfaces 2 --nodes 2 --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -95,7 +95,7 @@ reckon solve placement --workload resnet50 --cores 28 --interfaces 4 --nodes 2
 stdout_lacks 'interfaces over'
 
 # A write that costs nothing leaves only the filling, which wants small chunks; one that costs much wants larger ones.
-auto=(--workload resnet50 --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 10Gb/s --workers 4)
+auto=(--workload resnet50 --cores 4 --interfaces 2 --part-bytes auto --interface-bandwidth 10Gb/s --workers 4)
 ok solve placement "${auto[@]}" --write-cost 0us
 stdout_matches '^64 KiB .* the largest within 0\.2 % of the least$'
 ok solve placement "${auto[@]}" --write-cost 20us
@@ -103,7 +103,7 @@ stdout_matches '^1 MiB .* the largest within 0\.2 % of the least$'
 
 # 16 GB: pieces of 1 KiB would be too many, so larger ones are tried.
 printf 'name,elements\nbig,4000000000\n' > big.csv
-ok solve placement --workload big.csv --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 100Gb/s --write-cost 1us
+ok solve placement --workload big.csv --cores 4 --interfaces 2 --part-bytes auto --interface-bandwidth 100Gb/s --write-cost 1us
 
 bad() { refused "$1" solve placement "${@:2}"; }
 bad '--workload is required' --cores 2
@@ -111,16 +111,16 @@ bad '--cores is required' --workload toy.csv
 bad 'did you mean "resnet50"' --workload resnet5 --cores 2
 bad '--cores 0' --workload toy.csv --cores 0
 bad '--cores -1' --workload toy.csv --cores -1
-bad '--chunk 0' --workload toy.csv --cores 2 --chunk 0
-bad 'multiple of 4 B' --workload toy.csv --cores 2 --chunk 6
-bad "'tiny'" --workload toy.csv --cores 2 --chunk tiny
-bad 'use larger chunks' --workload gpt2-xl --cores 2 --chunk 4
+bad '--part-bytes 0' --workload toy.csv --cores 2 --part-bytes 0
+bad 'multiple of 4 B' --workload toy.csv --cores 2 --part-bytes 6
+bad "'tiny'" --workload toy.csv --cores 2 --part-bytes tiny
+bad 'use larger chunks' --workload gpt2-xl --cores 2 --part-bytes 4
 bad 'absent.json' --workload absent.json --cores 2
-bad '--chunk auto: give --interface-bandwidth and --write-cost as well' --workload toy.csv --cores 2 --interfaces 1 --chunk auto
-bad '--chunk auto: give --interfaces as well' --workload toy.csv --cores 2 --chunk auto --interface-bandwidth 1GB/s --write-cost 1us
+bad '--part-bytes auto: give --interface-bandwidth and --write-cost as well' --workload toy.csv --cores 2 --interfaces 1 --part-bytes auto
+bad '--part-bytes auto: give --interfaces as well' --workload toy.csv --cores 2 --part-bytes auto --interface-bandwidth 1GB/s --write-cost 1us
 bad 'give --interfaces' --workload toy.csv --cores 2 --nodes 2
 bad 'each node needs one of both' --workload toy.csv --cores 2 --interfaces 1 --nodes 2
-bad '--workers is for --chunk auto' --workload toy.csv --cores 2 --workers 0
-bad '--write-cost is for --chunk auto' --workload toy.csv --cores 2 --write-cost 1us
-bad '--workers 0' --workload toy.csv --cores 2 --interfaces 1 --chunk auto --interface-bandwidth 1GB/s --write-cost 1us --workers 0
+bad '--workers is for --part-bytes auto' --workload toy.csv --cores 2 --workers 0
+bad '--write-cost is for --part-bytes auto' --workload toy.csv --cores 2 --write-cost 1us
+bad '--workers 0' --workload toy.csv --cores 2 --interfaces 1 --part-bytes auto --interface-bandwidth 1GB/s --write-cost 1us --workers 0
 bad '--interfaces 0' --workload toy.csv --cores 2 --interfaces 0

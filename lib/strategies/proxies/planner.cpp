@@ -156,7 +156,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   plan.transport = transport_of(inputs, options, ways);
   plan.options["workers"] = std::to_string(job.workers.size());
   plan.options["servers"] = std::to_string(job.devices.size());
-  plan.options["tolerance"] = fmt::format("{}", proxies.tolerance);
+  plan.options["bandwidth_slack"] = fmt::format("{}", proxies.tolerance);
   plan.options["proxy_bytes"] = !proxies.proxy_bytes ? "auto"
                                 : *proxies.proxy_bytes >= job.bytes()
                                     ? "all"

@@ -89,7 +89,7 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
   }
   options.zero_compute = plan.options.contains("zero_compute");
   ProxyOptions& proxies = request.proxies;
-  proxies.tolerance = number(plan, "tolerance");
+  proxies.tolerance = number(plan, "bandwidth_slack");
   if (const std::string bytes = option(plan, "proxy_bytes"); !bytes.empty()) {
     proxies.proxy_bytes = bytes == "all" ? k_all_proxy_bytes : number(plan, "proxy_bytes");
   }

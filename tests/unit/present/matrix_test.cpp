@@ -55,6 +55,25 @@ TEST(Matrix, PaintsTheBestLightestWhateverTheUnit) {
   EXPECT_THAT(render(m, full), Not(HasSubstr(light + " 12.50")));
 }
 
+// 10.00 and 9.99 differ by a thousandth: the scale reaches from 8 to 10, where 9.99 stands at
+// 0.995. From 5 to 10 the worst value is the scale's end. Latencies of 100 and 101 ns: from 125 to
+// 100, 0.96.
+TEST(Matrix, PaintsWhatIsNearlyEqualAlike) {
+  Matrix m = example();
+  m.cells = {{value(10), value(9.99)}, {value(9.99), value(10)}};
+  EXPECT_DOUBLE_EQ(color_scale_of(m).worst, 8);
+  EXPECT_NEAR(color_scale_of(m).goodness(9.99), 0.995, 1e-12);
+  m.cells[1][0] = value(5);
+  EXPECT_DOUBLE_EQ(color_scale_of(m).goodness(5), 0);
+  EXPECT_DOUBLE_EQ(color_scale_of(m).goodness(10), 1);
+  m.cells = {{value(100), value(101)}, {value(100), value(100)}};
+  m.higher_is_better = false;
+  EXPECT_DOUBLE_EQ(color_scale_of(m).goodness(100), 1);
+  EXPECT_DOUBLE_EQ(color_scale_of(m).goodness(101), 0.96);
+  m.cells = {{value(0), value(0)}, {value(0), value(0)}};
+  EXPECT_DOUBLE_EQ(color_scale_of(m).goodness(0), 1);
+}
+
 TEST(Matrix, WritesWholeIdsWhenTheyAreNotNumbered) {
   Matrix m = example();
   m.rows = {"gpu", "m0/numa1"};

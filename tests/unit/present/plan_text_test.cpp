@@ -13,8 +13,9 @@ using namespace testing;
 TEST(OptionText, HasTheUnitThatTheNameSays) {
   EXPECT_EQ(option_text("part_bytes", "1048576"), "1 MiB");
   EXPECT_EQ(option_text("proxy_bytes", "1.048576e+07"), "10 MiB");
-  EXPECT_EQ(option_text("tolerance", "0.02"), "2.0 %");
+  EXPECT_EQ(option_text("bandwidth_slack", "0.02"), "2.0 %");
   EXPECT_EQ(option_text("port_bandwidth", "12500000000 B/s"), "12.5 GB/s");
+  EXPECT_EQ(option_text("port_bandwidth", "12500000000 B/s +-10%"), "12.5 GB/s +-10%");
   EXPECT_EQ(option_text("forward", "0.03 s"), "30.00 ms");
 }
 

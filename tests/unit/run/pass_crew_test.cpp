@@ -104,7 +104,7 @@ TEST(PlaceThreads, RefusesMoreThreadsThanProcessors) {
   const auto place = [&](int threads, bool dedicated) {
     return place_threads(cpus, 1, 0, 1, PassCompute{"gemm_256", threads, dedicated});
   };
-  EXPECT_REFUSED(usage, "at most 1 thread, or for --cores shared", place(2, true));
+  EXPECT_REFUSED(usage, "at most 1 thread, or for --processors shared", place(2, true));
   EXPECT_NO_THROW(place(2, false));
   EXPECT_REFUSED(usage, "at most 2 threads", place(3, false));
 }

@@ -198,8 +198,8 @@ TEST(ProxyRequestOf, RefusesWhatAChangeWouldBreak) {
                  request(plan_proxies(j.inputs(), k_coarse, {.one_queue = true})));
   EXPECT_REFUSED(input, "--strategy coarse", request(make_plan(j.inputs(), {.strategy = "ring"})));
   Plan damaged = plan_proxies(j.inputs(), k_coarse, {});
-  damaged.options["tolerance"] = "some";
-  EXPECT_REFUSED(input, "tolerance is 'some'", request(damaged));
+  damaged.options["bandwidth_slack"] = "some";
+  EXPECT_REFUSED(input, "bandwidth_slack is 'some'", request(damaged));
 }
 
 } // namespace

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/sweep_text.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/units.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+double exposed_seconds(const Plan& plan) {
+  const double passes = plan.passes ? plan.passes->total_seconds() : 0;
+  return std::max(0.0, plan.prediction.mid_seconds - passes);
+}
+
+/// What plans are sorted by; those without a plan come last.
+std::pair<double, double> key_of(const SweptPlan& swept, const SweptCost& cost) {
+  return swept.plan ? std::pair(cost.exposed_seconds, cost.price_of_step.value_or(0))
+                    : std::pair(std::numeric_limits<double>::infinity(), 0.0);
+}
+
+void mark_best(Sweep& sweep) {
+  for (std::size_t i = 0; i < sweep.plans.size(); ++i) {
+    const auto [seconds, price] = key_of(sweep.plans[i], sweep.costs[i]);
+    bool best = sweep.plans[i].plan.has_value();
+    for (std::size_t j = 0; j < sweep.plans.size(); ++j) {
+      const auto [other_seconds, other_price] = key_of(sweep.plans[j], sweep.costs[j]);
+      best = best && !(other_seconds <= seconds && other_price <= price &&
+                       (other_seconds < seconds || other_price < price));
+    }
+    sweep.costs[i].best = best;
+  }
+}
+
+std::vector<std::size_t> sorted(const Sweep& sweep) {
+  std::vector<std::size_t> order(sweep.plans.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return key_of(sweep.plans[a], sweep.costs[a]) < key_of(sweep.plans[b], sweep.costs[b]);
+  });
+  return order;
+}
+
+} // namespace
+
+Sweep weighed(std::vector<std::string> names, std::vector<SweptPlan> plans,
+              std::optional<Prices> prices) {
+  Sweep sweep{std::move(names), std::move(plans), {}, std::move(prices)};
+  std::optional<Error> why_not;
+  for (SweptPlan& swept : sweep.plans) {
+    SweptCost& cost = sweep.costs.emplace_back();
+    if (!swept.plan) {
+      continue;
+    }
+    cost.exposed_seconds = exposed_seconds(*swept.plan);
+    if (sweep.prices) {
+      try {
+        cost.price = price_of(*swept.plan, *sweep.prices);
+        cost.price_of_step = price_of_step(*swept.plan, *sweep.prices);
+      } catch (const Error& error) {
+        why_not = error;
+        swept.why_not = error.what();
+        swept.plan.reset();
+      }
+    }
+  }
+  if (why_not && std::none_of(sweep.plans.begin(), sweep.plans.end(),
+                              [](const SweptPlan& swept) { return swept.plan.has_value(); })) {
+    throw *why_not;
+  }
+  mark_best(sweep);
+  return sweep;
+}
+
+std::string render(const Sweep& sweep, const Style& style) {
+  bool passes = false, ranged = false;
+  for (const SweptPlan& swept : sweep.plans) {
+    if (swept.plan) {
+      const Prediction& p = swept.plan->prediction;
+      passes = passes || swept.plan->passes;
+      ranged = ranged || is_range(p.lo_seconds, p.hi_seconds);
+    }
+  }
+  Table table(0);
+  table.column("");
+  for (const std::string& name : sweep.names) {
+    table.column(name, Align::right);
+  }
+  table.columns("strategy|>part|>bound");
+  if (passes) {
+    table.column("exposed", Align::right);
+  }
+  table.column("predicted", Align::right);
+  if (ranged) {
+    table.columns(">low|>high");
+  }
+  if (sweep.prices) {
+    table.column(fmt::format("{}/{}", sweep.prices->currency, sweep.prices->per), Align::right);
+    table.column(fmt::format("{} a\n1000 steps", sweep.prices->currency), Align::right);
+  }
+  table.column("binds", Align::left, true);
+  std::set<std::string> assumed;
+  for (const std::size_t i : sorted(sweep)) {
+    const auto& [values, plan, why_not] = sweep.plans[i];
+    const SweptCost& cost = sweep.costs[i];
+    const Tone tone = cost.best ? Tone::strong : Tone::plain;
+    std::vector<TableCell> row{{cost.best ? "*" : "", Tone::good}};
+    row.insert(row.end(), values.begin(), values.end());
+    if (!plan) {
+      row.resize(row.size() + 4 + (passes ? 1 : 0) + (ranged ? 2 : 0) + (sweep.prices ? 2 : 0),
+                 "-");
+      row.emplace_back(why_not);
+      table.row(std::move(row));
+      continue;
+    }
+    const Prediction& p = plan->prediction;
+    assumed.insert(plan->assumed.begin(), plan->assumed.end());
+    row.emplace_back(plan->strategy);
+    row.emplace_back(to_text(Bytes(plan->part_bytes)));
+    row.emplace_back(to_text(Seconds(p.bound_seconds)));
+    if (passes) {
+      row.emplace_back(to_text(Seconds(cost.exposed_seconds)), tone);
+    }
+    row.emplace_back(to_text(Seconds(p.mid_seconds)), tone);
+    if (ranged) {
+      const bool has_range = is_range(p.lo_seconds, p.hi_seconds);
+      row.emplace_back(has_range ? to_text(Seconds(p.lo_seconds)) : "");
+      row.emplace_back(has_range ? to_text(Seconds(p.hi_seconds)) : "");
+    }
+    if (cost.price) {
+      row.emplace_back(significant(*cost.price, 4));
+      row.emplace_back(significant(*cost.price_of_step * 1000, 4), tone);
+    }
+    row.emplace_back(p.bound_by);
+    table.row(std::move(row));
+  }
+  std::string out = table.text(style);
+  if (sweep.prices) {
+    out += folded(fmt::format("  *: nothing else exposes as little time and costs as little a "
+                              "step{}",
+                              sweep.prices->ports.empty()
+                                  ? "; ports cost nothing: the prices have no \"ports\""
+                                  : ""),
+                  style);
+  }
+  for (const std::string& sentence : assumed) {
+    out += folded(printable("  assumed: " + sentence), style);
+  }
+  return out;
+}
+
+Json to_json(const Sweep& sweep) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < sweep.plans.size(); ++i) {
+    const auto& [values, swept, why_not] = sweep.plans[i];
+    const SweptCost& cost = sweep.costs[i];
+    Json& row = rows.emplace_back(Json::object());
+    for (std::size_t s = 0; s < sweep.names.size(); ++s) {
+      row["settings"][sweep.names[s]] = values[s];
+    }
+    if (!swept) {
+      row["error"] = why_not;
+      continue;
+    }
+    const Plan& plan = *swept;
+    const Prediction& p = plan.prediction;
+    row.update(Json{{"strategy", plan.strategy},
+                    {"part_bytes", plan.part_bytes},
+                    {"bound_seconds", p.bound_seconds},
+                    {"busiest_seconds", p.busy_seconds()},
+                    {"exposed_seconds", cost.exposed_seconds},
+                    {"lo_seconds", p.lo_seconds},
+                    {"mid_seconds", p.mid_seconds},
+                    {"hi_seconds", p.hi_seconds},
+                    {"best", cost.best},
+                    {"assignment_gap", plan.assignment_gap},
+                    {"window_parts", plan.window_parts},
+                    {"bound_by", p.bound_by},
+                    {"assumed", plan.assumed},
+                    {"candidates_mid_seconds", Json::object()},
+                    {"terms_seconds", Json::object()}});
+    if (cost.price) {
+      row["price"] = {{"currency", sweep.prices->currency},
+                      {"per", sweep.prices->per},
+                      {"machines", *cost.price},
+                      {"step", *cost.price_of_step}};
+    }
+    for (const Candidate& c : plan.candidates) {
+      row["candidates_mid_seconds"][c.strategy] =
+          c.prediction ? Json(c.prediction->mid_seconds) : Json(nullptr);
+    }
+    for (const Term& term : p.terms) {
+      row["terms_seconds"][term.name] = term.seconds;
+    }
+  }
+  return rows;
+}
+
+} // namespace reckon

@@ -234,7 +234,8 @@ std::string heat_map(const Matrix& m, const std::set<std::string>& odd) {
   return figure(caption,
                 (m.columns.size() <= k_most_columns ? heat_table(m, goodness, beginning.size(), odd)
                                                     : heat_squares(m, goodness, beginning.size())) +
-                    scale);
+                    scale,
+                m.columns.size() > k_side_by_side);
 }
 
 std::string curve_chart(const Profile& profile, const std::vector<Cells>& curves) {
@@ -402,7 +403,7 @@ std::string bar_table(const std::vector<std::string>& heads, const std::vector<B
     for (const std::string& number : row.numbers) {
       out += fmt::format("<td class=\"number\">{}</td>", escaped(number));
     }
-    out += fmt::format("<td class=\"sentence\">{}</td></tr>\n", row.remark);
+    out += (heads.empty() ? "" : "<td class=\"sentence\">" + row.remark + "</td>") + "</tr>\n";
   }
   return rows.empty()
              ? ""

@@ -332,34 +332,49 @@ Loop::Loop(const std::vector<NamedDocument>& documents) {
   }
 }
 
-/// Nothing where there is no plan, or only one with so many writes that it takes long.
-std::optional<Played> played(const Loop& loop, const std::string& trace) {
-  if (loop.plan == nullptr) {
-    if (!trace.empty()) {
-      fail(ErrorKind::usage, fmt::format("--measured {}: give the plan that was run, too", trace));
-    }
+/// Nothing without a plan, and of one that has so many writes that a play takes long.
+std::optional<Played> played(const Loop& loop) {
+  constexpr double k_most_writes = 200'000;
+  if (loop.plan == nullptr || !loop.planned) {
     return std::nullopt;
   }
-  constexpr double k_most_writes = 200'000;
   double moved = 0;
   for (const PlanRank& rank : loop.plan->ranks) {
     moved += static_cast<double>(rank.egress_bytes);
   }
-  if (trace.empty() && moved > k_most_writes * static_cast<double>(loop.plan->part_bytes)) {
+  if (moved > k_most_writes * static_cast<double>(loop.plan->part_bytes)) {
     return std::nullopt;
   }
-  Played out{lower(*loop.plan), {}, {}};
-  if (loop.planned) {
-    out.network = network_of(*loop.plan, *loop.planned);
-    out.timelines.push_back({"predicted", {}});
-    static_cast<void>(
-        play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
-  }
-  if (!trace.empty()) {
-    out.timelines.push_back(
-        read_trace(parse_json(read_file(trace), trace), trace, out.schedule, "measured"));
-  }
+  Played out{lower(*loop.plan), network_of(*loop.plan, *loop.planned), {{"predicted", {}}}};
+  static_cast<void>(
+      play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
   return out;
+}
+
+/// The same; why there is none where the documents do not allow it, which is no reason to have no
+/// page of them.
+std::optional<Played> played(const Loop& loop, std::string& why_not) {
+  try {
+    return played(loop);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) {
+      throw;
+    }
+    why_not = error.what();
+    return std::nullopt;
+  }
+}
+
+/// Adds what was measured.
+void add_trace(std::optional<Played>& played, const Loop& loop, const std::string& trace) {
+  if (loop.plan == nullptr) {
+    fail(ErrorKind::usage, fmt::format("--measured {}: give the plan that was run, too", trace));
+  }
+  if (!played) {
+    played = Played{lower(*loop.plan), {}, {}};
+  }
+  played->timelines.push_back(
+      read_trace(parse_json(read_file(trace), trace), trace, played->schedule, "measured"));
 }
 
 Head head_of(const Loop& loop, const Verdict& verdict) {
@@ -404,7 +419,11 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
 std::string loop_page(const std::vector<NamedDocument>& documents, const std::string& trace) {
   const Loop loop(documents);
   const auto& [profile, plan, report, workload, roles, planned, strangers] = loop;
-  const std::optional<Played> play = played(loop, trace);
+  std::string why_not_played;
+  std::optional<Played> play = played(loop, why_not_played);
+  if (!trace.empty()) {
+    add_trace(play, loop, trace);
+  }
   const Profile* const judged = profile != nullptr ? profile : planned ? &*planned : nullptr;
   const Verdict verdict = judged != nullptr ? judge(*judged) : Verdict{};
   Head head = head_of(loop, verdict);
@@ -436,9 +455,9 @@ std::string loop_page(const std::vector<NamedDocument>& documents, const std::st
   if (judged != nullptr) {
     add("Topology", topology_html(*judged, verdict, uses));
   }
-  if (play) {
-    add("Timeline", timeline_chart(play->schedule, play->timelines));
-  }
+  add("Timeline",
+      (why_not_played.empty() ? "" : paragraph("not played: " + why_not_played, "dim")) +
+          (play ? timeline_chart(play->schedule, play->timelines) : ""));
   std::string environment;
   if (plan != nullptr) {
     add("Prediction", html_of(prediction_text(*plan, k_marks)));

@@ -89,7 +89,7 @@ figcaption { font-size: .875rem; margin-bottom: .3rem; }
 .bar.second { background: var(--c1); } .bar.full { background: var(--warning); }
 .measured th { white-space: normal; }
 .measured { width: 100%; max-width: 60rem; }
-td.bars { min-width: 8rem; width: 45%; line-height: 1.1; }
+td.bars { min-width: 8rem; width: 40%; line-height: 1.1; }
 td.bars .bar { display: block; margin: .15rem 0; min-width: 1px; }
 svg { display: block; width: 100%; height: auto; max-width: 36rem; overflow: visible; }
 svg text { fill: var(--text); font: 12px system-ui, sans-serif; }

@@ -23,6 +23,7 @@
 #include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
+#include "strategies/prediction.hpp"
 #include "verdict/verdict.hpp"
 
 #include <fmt/format.h>
@@ -133,6 +134,9 @@ std::vector<LinkUse> link_uses(const Plan& plan, const std::optional<Played>& pl
                                const Verdict& verdict) {
   std::vector<LinkUse> out;
   const Prediction& p = plan.prediction;
+  if (!(p.mid_seconds > 0)) {
+    return out;
+  }
   for (const PlanResource& r : plan.resources) {
     out.push_back(
         {r.name, r.load_bytes, r.bytes_per_second, r.busy * p.busy_seconds() / p.mid_seconds});
@@ -246,7 +250,8 @@ std::string candidates_html(const Plan& plan) {
 
 /// Predicted beside measured, in pictures and in numbers.
 std::string report_html(const Report& report) {
-  double most = std::max(report.prediction.mid_seconds, report.p50_seconds);
+  constexpr double k_shortest = 1e-12;
+  double most = std::max({k_shortest, report.prediction.mid_seconds, report.p50_seconds});
   for (const StageReport& s : report.stages) {
     most = std::max({most, s.predicted_seconds, s.measured_seconds.value_or(0)});
   }
@@ -259,7 +264,7 @@ std::string report_html(const Report& report) {
     }
   };
   for (const StageReport& s : report.stages) {
-    if (s.name != "total" && most > 0) {
+    if (s.name != "total") {
       add(s.name, s.predicted_seconds, s.measured_seconds);
     }
   }
@@ -332,30 +337,26 @@ Loop::Loop(const std::vector<NamedDocument>& documents) {
   }
 }
 
-/// Nothing without a plan, and of one that has so many writes that a play takes long.
-std::optional<Played> played(const Loop& loop) {
-  constexpr double k_most_writes = 200'000;
+/// Nothing where there is no plan with its profile, or where they do not fit, which is no reason to
+/// have no page of them. `why_not`: why it is not played.
+std::optional<Played> played(const Loop& loop, std::string& why_not) {
   if (loop.plan == nullptr || !loop.planned) {
     return std::nullopt;
   }
-  double moved = 0;
+  constexpr double k_most_writes = 200'000;
+  double writes = 0;
   for (const PlanRank& rank : loop.plan->ranks) {
-    moved += static_cast<double>(rank.egress_bytes);
+    writes += static_cast<double>(rank.egress_bytes) / static_cast<double>(loop.plan->part_bytes);
   }
-  if (moved > k_most_writes * static_cast<double>(loop.plan->part_bytes)) {
-    return std::nullopt;
-  }
-  Played out{lower(*loop.plan), network_of(*loop.plan, *loop.planned), {{"predicted", {}}}};
-  static_cast<void>(
-      play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
-  return out;
-}
-
-/// The same; why there is none where the documents do not allow it, which is no reason to have no
-/// page of them.
-std::optional<Played> played(const Loop& loop, std::string& why_not) {
   try {
-    return played(loop);
+    if (writes > k_most_writes) { // the same traffic in few parts tells what links carry
+      why_not = fmt::format("it has more than {:.0f} writes", k_most_writes);
+      return Played{lower(together(*loop.plan)), network_of(*loop.plan, *loop.planned), {}};
+    }
+    Played out{lower(*loop.plan), network_of(*loop.plan, *loop.planned), {{"predicted", {}}}};
+    static_cast<void>(
+        play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
+    return out;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::input) {
       throw;
@@ -370,8 +371,8 @@ void add_trace(std::optional<Played>& played, const Loop& loop, const std::strin
   if (loop.plan == nullptr) {
     fail(ErrorKind::usage, fmt::format("--measured {}: give the plan that was run, too", trace));
   }
-  if (!played) {
-    played = Played{lower(*loop.plan), {}, {}};
+  if (!played || played->timelines.empty()) {
+    played = Played{lower(*loop.plan), played ? std::move(played->network) : std::nullopt, {}};
   }
   played->timelines.push_back(
       read_trace(parse_json(read_file(trace), trace), trace, played->schedule, "measured"));
@@ -409,11 +410,12 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
     }
     return {"profile " + loop.profile->name, "", verdict.passed() ? "good" : "bad", text};
   }
-  return loop.workload != nullptr
-             ? Head{"workload " + loop.workload->name, "", "plain",
-                    paragraph(counted(loop.workload->tensors.size(), "tensor"))}
-             : Head{"roles " + loop.roles->name, "", "plain",
-                    paragraph(counted(loop.roles->groups.size(), "group"))};
+  if (loop.workload != nullptr) {
+    return {"workload " + loop.workload->name, "", "plain",
+            paragraph(counted(loop.workload->tensors.size(), "tensor"))};
+  }
+  return {"roles " + loop.roles->name, "", "plain",
+          paragraph(counted(loop.roles->groups.size(), "group"))};
 }
 
 std::string loop_page(const std::vector<NamedDocument>& documents, const std::string& trace) {
@@ -456,7 +458,8 @@ std::string loop_page(const std::vector<NamedDocument>& documents, const std::st
     add("Topology", topology_html(*judged, verdict, uses));
   }
   add("Timeline",
-      (why_not_played.empty() ? "" : paragraph("not played: " + why_not_played, "dim")) +
+      (why_not_played.empty() ? ""
+                              : paragraph("the plan is not played: " + why_not_played, "dim")) +
           (play ? timeline_chart(play->schedule, play->timelines) : ""));
   std::string environment;
   if (plan != nullptr) {

@@ -103,6 +103,14 @@ ok report many.json -o many.html
 page_ok many.html
 grep -q '<rect .*<title>w7 -&gt; w0 to w6: ' many.html || fail "a large matrix has no squares"
 
+# A plan of very many writes is not played; its links carry what they carry.
+ok plan -p byteps-cluster -m bert-large --workers 32 --servers 16 -o large.json
+ok report byteps-cluster large.json -o large.html
+page_ok large.html
+text_of large.html
+line_of large.html 'the plan is not played: it has more than 200000 writes'
+grep -qE '^rank 0 out, [0-9]+ such (100|99[.0-9]*) % .* the busiest$' large.html.txt || fail "the ports are not busy all the time"
+
 # Two of one kind: what diff says, whatever the verdict; the exit status is that of the page.
 ok plan -p some.json -m model.csv --workers 8 -o fewer.json
 reckon diff cluster.json fewer.json

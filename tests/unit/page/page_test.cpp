@@ -17,7 +17,7 @@ TEST(PageOf, ALoopHasTheVerdictFirst) {
   EXPECT_LT(page.find("class=\"verdict"), page.find("<h2>Predicted and measured"));
   EXPECT_LT(page.find("<h2>Predicted and measured"), page.find("<h2>What is odd"));
   // The documents are made up: this plan has more ranks than its profile has machines.
-  EXPECT_THAT(page, HasSubstr("not played: the plan has 10 ranks"));
+  EXPECT_THAT(page, HasSubstr("the plan is not played: the plan has 10 ranks"));
 }
 
 TEST(PageOf, SaysWhichDocumentsDoNotBelongTogether) {

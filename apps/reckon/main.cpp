@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_run_command(program);
   add_diff_command(program);
   add_show_command(program);
+  add_report_command(program);
   add_solve_command(program);
   add_import_command(program);
   add_export_command(program);

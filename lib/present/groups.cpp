@@ -71,6 +71,13 @@ std::optional<double> rate_of(const Cell& cell) {
              : std::nullopt;
 }
 
+std::optional<double> ceiling_share(const Cell& cell) {
+  if (!cell.has_value() || !cell.ceiling) {
+    return std::nullopt;
+  }
+  return is_rate(cell) ? cell.p50 / cell.ceiling->value : cell.ceiling->value / cell.p50;
+}
+
 std::string convention_text(const Cells& cells) {
   std::set<std::string> all;
   for (const Cell* cell : cells) {
@@ -218,6 +225,7 @@ Matrix matrix_of(const Cells& cells) {
       if (cell != nullptr && cell->has_value()) {
         shown.value = cell->p50 * scale;
         shown.noisy = cell->status == CellStatus::noisy;
+        shown.ceiling_share = ceiling_share(*cell);
       } else {
         shown.text = missing_text(cell);
       }

@@ -40,7 +40,10 @@ struct CaseGroups {
 /// where the bytes are not moved.
 [[nodiscard]] std::optional<double> rate_of(const Cell& cell);
 [[nodiscard]] bool is_rate(const Cell& cell);
-/// "32"; "?" when unknown.
+/// The measured part of the ceiling; of times the other way round, so that more is better. Absent
+/// without a value or a ceiling.
+[[nodiscard]] std::optional<double> ceiling_share(const Cell& cell);
+/// "32"; "?" where the profile does not say.
 [[nodiscard]] std::string cores_text(const MachineGroup& machine);
 [[nodiscard]] bool any_value(const Cells& cells);
 /// The text for a cell (or nullptr) without a value: "N/A", "skipped", "failed", ...

@@ -10,9 +10,10 @@
 namespace reckon {
 
 struct MatrixCell {
-  std::optional<double> value; ///< in the matrix's unit, scaled
-  std::string text;            ///< text instead of a value ("N/A")
-  bool noisy = false;          ///< marked with ~
+  std::optional<double> value;           ///< in the matrix's unit, scaled
+  std::string text;                      ///< what stands there instead of a value ("N/A")
+  bool noisy = false;                    ///< marked with ~
+  std::optional<double> ceiling_share{}; ///< as ceiling_share() of groups.hpp
 };
 
 /// Measurements between endpoints, row = source, column = destination.

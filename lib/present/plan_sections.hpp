@@ -8,9 +8,19 @@
 
 namespace reckon {
 
-// The sections of render() and explain(); each ends with a line end, all but prediction_text()
-// begin with a blank line and a title.
+// What render() and explain() put together; each ends with a line end, all but made_text() and
+// prediction_text() begin with a blank line and a title.
 
+/// What it was made from and how; without a title.
+[[nodiscard]] std::string made_text(const Plan& plan, const Style& style);
+/// The strategies that were compared.
+[[nodiscard]] std::string candidates_text(const Plan& plan, const Style& style);
+/// What the links inside machines carry, and what each is worth.
+[[nodiscard]] std::string resources_text(const Plan& plan, const Style& style);
+/// Who takes part (equal ones on one line), the lanes' ports, and how the gradient is cut.
+[[nodiscard]] std::string ranks_text(const Plan& plan, const Style& style);
+[[nodiscard]] std::string lanes_text(const Plan& plan, const Style& style);
+[[nodiscard]] std::string parts_text(const Plan& plan, const Style& style);
 /// Bound, prediction and its terms, relief.
 [[nodiscard]] std::string prediction_text(const Plan& plan, const Style& style);
 /// "0" or, if the rank is one of a machine's, "gpu0".

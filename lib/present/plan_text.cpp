@@ -61,6 +61,8 @@ bool inside_machine(const Plan& plan) {
                      [](const PlanRank& r) { return !r.endpoint.empty() || r.machine_number; });
 }
 
+} // namespace
+
 std::string candidates_text(const Plan& plan, const Style& style) {
   // Of trees that are not played there is no time but the busiest link's.
   const bool trees = inside_machine(plan);
@@ -160,6 +162,8 @@ std::string candidates_text(const Plan& plan, const Style& style) {
   return out;
 }
 
+namespace {
+
 /// Least and greatest of some ranks, on one line.
 struct Span {
   double low = std::numeric_limits<double>::infinity();
@@ -233,6 +237,8 @@ std::string machines_text(const Plan& plan) {
   }
   return several && inside_machine(plan) ? fmt::format("{}", fmt::join(out, "; ")) : "";
 }
+
+} // namespace
 
 std::string ranks_text(const Plan& plan, const Style& style) {
   struct Group {
@@ -403,6 +409,8 @@ std::string resources_text(const Plan& plan, const Style& style) {
                       style);
 }
 
+namespace {
+
 /// What the plan would take with its sums the other way, where that is known: "; sent would take
 /// 16.75 ms (x 2.3)".
 std::string other_sums(const Plan& plan, std::string_view quantity, std::string_view way) {
@@ -413,6 +421,8 @@ std::string other_sums(const Plan& plan, std::string_view quantity, std::string_
              : fmt::format("; {} would take {} ({})", way, time_text(other->value),
                            change_text(other->value / seconds - 1));
 }
+
+} // namespace
 
 std::string parts_text(const Plan& plan, const Style& style) {
   std::map<std::uint64_t, std::set<std::uint64_t>> lanes; // by server
@@ -468,12 +478,7 @@ std::string parts_text(const Plan& plan, const Style& style) {
   return heading("parts", style) + table.text(style);
 }
 
-} // namespace
-
-std::string render(const Plan& plan, const Style& style, const ShowOptions& /*options*/) {
-  std::string out = toned(printable(fmt::format("plan: {} over {}", plan.strategy, plan.transport)),
-                          Tone::strong, style) +
-                    "\n";
+std::string made_text(const Plan& plan, const Style& style) {
   Table made(2, "|~");
   made.row({{"profile", Tone::dim}, link_text(plan.profile)});
   made.row({{"workload", Tone::dim}, link_text(plan.workload)});
@@ -497,7 +502,13 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   if (const std::string machines = machines_text(plan); !machines.empty()) {
     made.row({{"machines", Tone::dim}, machines});
   }
-  out += made.text(style) + "\n" + prediction_text(plan, style);
+  return made.text(style);
+}
+
+std::string render(const Plan& plan, const Style& style, const ShowOptions& /*options*/) {
+  std::string out = toned(printable(fmt::format("plan: {} over {}", plan.strategy, plan.transport)),
+                          Tone::strong, style) +
+                    "\n" + made_text(plan, style) + "\n" + prediction_text(plan, style);
   if (!plan.candidates.empty()) {
     out += candidates_text(plan, style);
   }

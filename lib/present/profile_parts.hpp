@@ -3,13 +3,25 @@
 
 #include "present/groups.hpp"
 #include "present/style.hpp"
+#include "present/topology_text.hpp"
 
 #include <cstddef>
 #include <string>
 
 namespace reckon {
 
-/// The cells of one case in the fitting forms: matrices, curves, tables over threads or pairs. In
+/// Its name and where it is from, then the environment.
+[[nodiscard]] std::string context_text(const Profile& profile, const Style& style);
+/// A row for each group of machines.
+[[nodiscard]] std::string machines_text(const Profile& profile, const Style& style);
+/// topology_text() with what the profile measured of its links.
+[[nodiscard]] std::string topology_text(const Profile& profile, const Style& style,
+                                        const LinkRemark& remark = {});
+/// The fits of one case, or with an empty `test` of all; empty when there is none.
+[[nodiscard]] std::string fits_text(const Profile& profile, const std::string& test,
+                                    const Style& style);
+
+/// The cells of one case in the forms that fit: matrices, curves, tables over threads or pairs. In
 /// full also every size and every sample's statistics.
 [[nodiscard]] std::string case_text(const Cells& cells, bool in_full, const Style& style);
 

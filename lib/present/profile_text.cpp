@@ -28,14 +28,6 @@ namespace {
 
 constexpr std::size_t k_most_sizes = 14;
 
-/// The measured share of the ceiling.
-std::optional<double> ceiling_share(const Cell& cell) {
-  if (!cell.has_value() || !cell.ceiling) {
-    return std::nullopt;
-  }
-  return is_rate(cell) ? cell.p50 / cell.ceiling->value : cell.ceiling->value / cell.p50;
-}
-
 /// One line on the cell that comes nearest to its ceiling; empty when no cell has one.
 std::string ceiling_line(const Cells& cells, const Style& style) {
   const Cell* best = nullptr;
@@ -275,6 +267,16 @@ std::string list_text(const Cells& cells, const Style& style) {
   return heading_of(cells, fixed, style) + table.text(style);
 }
 
+} // namespace
+
+std::string context_text(const Profile& p, const Style& style) {
+  Table context(2, "|~");
+  for (const auto& [name, text] : p.context) {
+    context.row({{name, Tone::dim}, text});
+  }
+  return heading("profile " + p.name, ", " + p.source, style) + context.text(style);
+}
+
 std::string machines_text(const Profile& p, const Style& style) {
   Table table(2, "machine|name|>count|>cores|>memory");
   for (const MachineGroup& m : p.machines) {
@@ -284,10 +286,10 @@ std::string machines_text(const Profile& p, const Style& style) {
   return table.text(style);
 }
 
-std::string fits_text(const Profile& p, const ShowOptions& options, const Style& style) {
+std::string fits_text(const Profile& p, const std::string& test, const Style& style) {
   std::vector<const Fit*> shown;
   for (const Fit& fit : p.fits) {
-    if (options.test.empty() || fit.key.test == options.test) {
+    if (test.empty() || fit.key.test == test) {
       shown.push_back(&fit);
     }
   }
@@ -315,6 +317,23 @@ std::string fits_text(const Profile& p, const ShowOptions& options, const Style&
                  style) +
          table.text(style);
 }
+
+std::string topology_text(const Profile& p, const Style& style, const LinkRemark& remark) {
+  const auto measured = [&p](const LinkEnd& link) {
+    CellKey key;
+    key.test = k_link_bandwidth;
+    key.from = link.from;
+    key.to = link.to;
+    double best = 0;
+    for (const Cell* const cell : p.select(key)) {
+      best = is_rate(*cell) && cell->key.direction != "two_way" ? std::max(best, cell->p50) : best;
+    }
+    return best;
+  };
+  return topology_text(p.topology, style, measured, remark);
+}
+
+namespace {
 
 std::string samples_text(const Cells& cells, const Style& style) {
   Table table(2, "|~samples");
@@ -380,25 +399,9 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
   const Cells wanted = cells_of(p, options.test);
   std::string out;
   if (options.test.empty()) {
-    out += heading("profile " + p.name, ", " + p.source, style);
-    Table context(2, "|~");
-    for (const auto& [name, text] : p.context) {
-      context.row({{name, Tone::dim}, text});
-    }
-    out += context.text(style) + "\n" + machines_text(p, style);
+    out += context_text(p, style) + "\n" + machines_text(p, style);
     out += p.endpoint ? "\n" + endpoint_text(*p.endpoint, style) : "";
-    const std::string tree = topology_text(p.topology, style, [&p](const LinkEnd& link) {
-      CellKey key;
-      key.test = k_link_bandwidth;
-      key.from = link.from;
-      key.to = link.to;
-      double best = 0;
-      for (const Cell* const cell : p.select(key)) {
-        best =
-            is_rate(*cell) && cell->key.direction != "two_way" ? std::max(best, cell->p50) : best;
-      }
-      return best;
-    });
+    const std::string tree = topology_text(p, style);
     out += tree.empty() ? "" : "\n" + tree;
   }
   for (const std::string& test : cases_of(p)) {
@@ -411,7 +414,7 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
       out += (out.empty() || text.empty() ? "" : "\n") + text;
     }
   }
-  out += fits_text(p, options, style) + reasons_text(wanted, 20, true, style);
+  out += fits_text(p, options.test, style) + reasons_text(wanted, 20, true, style);
   if (options.samples) {
     out += samples_text(wanted, style);
   }

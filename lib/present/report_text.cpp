@@ -3,6 +3,7 @@
 #include "present/document_text.hpp"
 #include "present/numbers.hpp"
 #include "present/ranges.hpp"
+#include "present/report_sections.hpp"
 #include "present/table.hpp"
 
 #include <fmt/format.h>
@@ -81,6 +82,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const Style& style) {
   return table.text(style) + "\n";
 }
 
+} // namespace
+
 std::string ranks_text(const Report& report, const Style& style) {
   std::vector<std::size_t> order(report.ranks.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -118,6 +121,8 @@ std::string ranks_text(const Report& report, const Style& style) {
                                 : "ranks";
   return heading(which, style) + table.text(style);
 }
+
+namespace {
 
 /// What a checkpoint costs, predicted beside measured.
 std::string checkpoint_cost(const CheckpointsReport& c) {
@@ -233,6 +238,26 @@ std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& 
 
 } // namespace
 
+TableCell verdict_of(const Report& report) {
+  if (report.emulation && report.cause.starts_with("void")) {
+    return {"none: the result is void", Tone::bad};
+  }
+  if (report.as_planned()) {
+    return {fmt::format("{} the tolerance of {}{}", report.within_tolerance ? "within" : "outside",
+                        percent_text(report.tolerance),
+                        report.within_tolerance && report.error > report.tolerance
+                            ? ", but for what merging parts may have added"
+                            : ""),
+            report.within_tolerance ? Tone::good : Tone::bad};
+  }
+  return report.other_links.empty()
+             ? "none: the links or ranks are others than the plan's"
+             : fmt::format("none: the plan was made for other links ({}); plan from a profile "
+                           "of this machine (`reckon probe`), or emulate the plan's links "
+                           "(--inject PROFILE)",
+                           report.other_links);
+}
+
 std::string report_table(const Report& report, const Style& style) {
   Table table(0, report.simulation ? "|>predicted|>simulated|>error|~cause"
                                    : "|>predicted|>measured|>error|~cause");
@@ -267,27 +292,7 @@ std::string report_table(const Report& report, const Style& style) {
   out += table.text(style) + "\n";
   Table facts(0, "|~");
   const Prediction& p = report.prediction;
-  if (report.emulation && report.cause.starts_with("void")) {
-    facts.row({{"verdict", Tone::dim}, {"none: the result is void", Tone::bad}});
-  } else if (report.as_planned()) {
-    facts.row(
-        {{"verdict", Tone::dim},
-         {fmt::format("{} the tolerance of {}{}", report.within_tolerance ? "within" : "outside",
-                      percent_text(report.tolerance),
-                      report.within_tolerance && report.error > report.tolerance
-                          ? ", but for what merging parts may have added"
-                          : ""),
-          report.within_tolerance ? Tone::good : Tone::bad}});
-  } else {
-    facts.row(
-        {{"verdict", Tone::dim},
-         report.other_links.empty()
-             ? "none: the links or ranks are others than the plan's"
-             : fmt::format("none: the plan was made for other links ({}); plan from a profile "
-                           "of this machine (`reckon probe`), or emulate the plan's links "
-                           "(--inject PROFILE)",
-                           report.other_links)});
-  }
+  facts.row({{"verdict", Tone::dim}, verdict_of(report)});
   facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds) + miss_text(report)});
   if (report.simulation) {
     add_simulation(facts, *report.simulation);
@@ -345,11 +350,7 @@ std::string report_table(const Report& report, const Style& style) {
   return report.reprofiling ? out + reprofiling_text(*report.reprofiling, style) : out;
 }
 
-std::string render(const Report& report, const Style& style, const ShowOptions& options) {
-  std::string out = toned(printable(fmt::format("{}: {} over {}", report.kind, report.strategy,
-                                                report.transport)),
-                          Tone::strong, style) +
-                    "\n";
+std::string made_text(const Report& report, const Style& style) {
   Table made(2, "|~");
   const auto link = [&](const char* what, const DocumentLink& l) {
     made.row({{what, Tone::dim}, fmt::format("{} {}", l.name, short_digest(l.digest))});
@@ -369,7 +370,14 @@ std::string render(const Report& report, const Style& style, const ShowOptions& 
   for (const auto& [name, text] : report.context) {
     made.row({{name, Tone::dim}, text});
   }
-  out += made.text(style) + "\n" + report_table(report, style);
+  return made.text(style);
+}
+
+std::string render(const Report& report, const Style& style, const ShowOptions& options) {
+  std::string out = toned(printable(fmt::format("{}: {} over {}", report.kind, report.strategy,
+                                                report.transport)),
+                          Tone::strong, style) +
+                    "\n" + made_text(report, style) + "\n" + report_table(report, style);
   if (!report.ranks.empty()) {
     out += ranks_text(report, style);
   }

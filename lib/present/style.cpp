@@ -100,16 +100,27 @@ Style style_for(ColorMode mode, int fd) {
   return style;
 }
 
+std::string marked(std::string_view text, char mark) {
+  return mark + std::string(text) + Mark::end;
+}
+
+std::string whole_lines(std::string_view text, const Style& style) {
+  return style.colors == Colors::marks ? marked(text, Mark::lines) : std::string(text);
+}
+
 std::string toned(std::string_view text, Tone tone, const Style& style) {
   if (style.colors == Colors::none || tone == Tone::plain || text.empty()) {
     return std::string(text);
+  }
+  if (style.colors == Colors::marks) {
+    return marked(text, static_cast<char>(Mark::tone + static_cast<int>(tone)));
   }
   constexpr std::array<std::string_view, 6> k_codes{"0", "1", "2", "32", "31", "33"};
   return fmt::format("\x1b[{}m{}\x1b[0m", k_codes[static_cast<std::size_t>(tone)], text);
 }
 
 std::string on_background(std::string_view text, Rgb c, const Style& style) {
-  if (style.colors == Colors::none) {
+  if (style.colors == Colors::none || style.colors == Colors::marks) {
     return std::string(text);
   }
   // Rec. 601 luma, to choose the readable one of black (16) and white (231).
@@ -192,6 +203,9 @@ std::string folded(std::string_view text, const Style& style) {
 
 std::string titled(std::string_view title, std::string_view rest, const Style& style) {
   const std::string all = std::string(title) + std::string(rest);
+  if (style.colors == Colors::marks && !title.empty()) {
+    return marked(std::string(title) + toned(rest, Tone::dim, style), Mark::title) + "\n";
+  }
   if (style.width <= 0 || columns_of(all) <= static_cast<std::size_t>(style.width)) {
     return toned(title, Tone::strong, style) + std::string(rest) + "\n";
   }
@@ -209,7 +223,9 @@ std::string titled(std::string_view title, std::string_view rest, const Style& s
 }
 
 std::string heading(std::string_view title, const Style& style) {
-  return "\n" + toned(printable(title), Tone::strong, style) + "\n";
+  const std::string text = printable(title);
+  return "\n" + (style.colors == Colors::marks ? titled(text, "", style)
+                                               : toned(text, Tone::strong, style) + "\n");
 }
 
 } // namespace reckon

@@ -10,7 +10,21 @@
 
 namespace reckon {
 
-enum class Colors { none, ansi256, truecolor };
+/// `marks` is for what turns text into something else than lines of a terminal: a control character
+/// before and after everything that is more than text (struct Mark).
+enum class Colors { none, ansi256, truecolor, marks };
+
+/// What stands in text with Colors::marks. None of them is left in printable() text.
+struct Mark {
+  static constexpr char table = '\x01', row = '\x02', head = '\x03', number_head = '\x04',
+                        cell = '\x05', number = '\x06', sentence = '\x07', title = '\x0e',
+                        lines = '\x0f', ///< keep their blanks, none is broken
+      end = '\x10';                     ///< of the last that began
+  /// Of a tone that is not plain: this and the tone's number.
+  static constexpr char tone = '\x11';
+};
+/// `text` between a mark and its end.
+[[nodiscard]] std::string marked(std::string_view text, char mark);
 
 /// The layout of text. The default is for a pipe or a file: no colour, lines of any length, the
 /// same bytes everywhere.
@@ -22,6 +36,9 @@ struct Style {
 /// For output to `fd`: colour as use_color() says, in 24 bits when COLORTERM promises them; the
 /// terminal's width.
 [[nodiscard]] Style style_for(ColorMode mode, int fd);
+
+/// Lines in which blanks have a meaning, as those of a tree.
+[[nodiscard]] std::string whole_lines(std::string_view text, const Style& style);
 
 enum class Tone { plain, strong, dim, good, bad, warning };
 

@@ -3,6 +3,9 @@
 
 #include "core/split.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <string_view>
@@ -62,7 +65,34 @@ std::vector<std::size_t> Table::widths() const {
   return out;
 }
 
+std::string Table::marks(const Style& style) const {
+  std::string head, rows;
+  for (const Column& column : m_columns) {
+    head += marked(fmt::format("{}", fmt::join(column.head, " ")),
+                   column.align == Align::right ? Mark::number_head : Mark::head);
+  }
+  for (const auto& row : m_rows) {
+    std::string cells;
+    for (std::size_t i = 0; i < m_columns.size(); ++i) {
+      const Column& column = m_columns[i];
+      cells += marked(toned(row[i].text, row[i].tone, style), column.wraps ? Mark::sentence
+                                                              : column.align == Align::right
+                                                                  ? Mark::number
+                                                                  : Mark::cell);
+    }
+    rows += marked(cells, Mark::row);
+  }
+  const bool headed = std::any_of(m_columns.begin(), m_columns.end(), [](const Column& column) {
+    return std::any_of(column.head.begin(), column.head.end(),
+                       [](const std::string& line) { return !line.empty(); });
+  });
+  return marked((headed ? marked(head, Mark::row) : "") + rows, Mark::table) + "\n";
+}
+
 std::string Table::text(const Style& style) const {
+  if (style.colors == Colors::marks) {
+    return marks(style);
+  }
   std::vector<std::size_t> width = widths();
   std::vector<std::size_t> all(m_columns.size());
   std::iota(all.begin(), all.end(), std::size_t{0});

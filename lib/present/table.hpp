@@ -47,6 +47,7 @@ private:
     Align align;
     bool wraps;
   };
+  [[nodiscard]] std::string marks(const Style& style) const;
   [[nodiscard]] std::vector<std::size_t> widths() const;
   [[nodiscard]] std::string lines(const std::vector<std::size_t>& shown,
                                   std::vector<std::size_t> width, const Style& style) const;

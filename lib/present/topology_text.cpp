@@ -146,7 +146,8 @@ std::string details(const Topology& t, const TopologyObject& o) {
 
 /// The lines of the tree below `id`. Cores and caches are in the line of what contains them.
 void tree_lines(const Topology& t, const std::string& id, const std::string& machine,
-                const std::string& before, const Style& style, std::string& out) {
+                const std::string& before, const Style& style, const LinkRemark& remark,
+                std::string& out) {
   std::vector<const TopologyObject*> shown;
   for (const TopologyObject* child : t.children(id)) {
     if (child->kind != ObjectKind::core && child->kind != ObjectKind::cache) {
@@ -173,8 +174,8 @@ void tree_lines(const Topology& t, const std::string& id, const std::string& mac
         toned(before + (last ? "└─ " : "├─ "), Tone::dim, style) + toned(name, tone, style) +
         (text.empty() ? "" : "  ") +
         toned(first_columns(text, room), below_possible(o) ? Tone::warning : Tone::plain, style) +
-        "\n";
-    tree_lines(t, o.id, machine, before + (last ? "   " : "│  "), style, out);
+        (remark ? remark(o) : "") + "\n";
+    tree_lines(t, o.id, machine, before + (last ? "   " : "│  "), style, remark, out);
   }
 }
 
@@ -414,11 +415,11 @@ bool lacks_tree(const Topology& topology, const std::string& machine) {
 } // namespace
 
 std::string topology_text(const Topology& topology, const Style& style,
-                          const MeasuredLink& measured) {
+                          const MeasuredLink& measured, const LinkRemark& remark) {
   std::string out;
   for (const TopologyObject* machine : topology.of_kind(ObjectKind::machine)) {
     std::string tree;
-    tree_lines(topology, machine->id, machine->id, "  ", style, tree);
+    tree_lines(topology, machine->id, machine->id, "  ", style, remark, tree);
     if (tree.empty()) {
       continue;
     }
@@ -427,7 +428,7 @@ std::string topology_text(const Topology& topology, const Style& style,
                   printable(" of " + machine->id +
                             (machine->name.empty() ? "" : ", " + machine->name)),
                   style) +
-           tree;
+           whole_lines(tree, style);
     const std::set<std::string> ids = ids_of(topology, machine->id);
     const bool devices =
         std::any_of(topology.objects.begin(), topology.objects.end(),

@@ -410,7 +410,7 @@ std::string bar_table(const std::vector<std::string>& heads, const std::vector<B
   }
   return rows.empty()
              ? ""
-             : "<div class=\"scroll\"><table class=\"measured\">\n" + out + "</table></div>\n";
+             : "<div class=\"scroll\"><table class=\"chart\">\n" + out + "</table></div>\n";
 }
 
 std::string timeline_chart(const Schedule& schedule, std::span<const NamedTimeline> timelines) {

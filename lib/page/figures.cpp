@@ -43,6 +43,7 @@ public:
           const bool better = m_higher ? *cell.value > m_best : *cell.value < m_best;
           m_best = m_best == 0 || better ? *cell.value : m_best;
           m_ceilings = m_ceilings && cell.ceiling_share.has_value();
+          m_names.insert(cell.ceiling);
         }
       }
     }
@@ -55,7 +56,7 @@ public:
     return m_higher ? (m_best > 0 ? value / m_best : 0) : (value > 0 ? m_best / value : 1);
   }
   [[nodiscard]] std::string scale_text(const Matrix& m) const {
-    return m_ceilings ? "of the ceiling"
+    return m_ceilings ? "of " + (m_names.size() == 1 ? *m_names.begin() : "each one's ceiling")
            : m_higher ? fmt::format("of the best, {:.{}f} {}", m_best, m.decimals, m.unit)
                       : fmt::format("as fast as the best, {:.{}f} {}", m_best, m.decimals, m.unit);
   }
@@ -63,6 +64,7 @@ public:
 private:
   bool m_higher, m_ceilings = true;
   double m_best = 0;
+  std::set<std::string> m_names; ///< of the ceilings
 };
 
 std::string value_of(const Matrix& m, const MatrixCell& cell) {
@@ -99,9 +101,10 @@ std::string heat_table(const Matrix& m, const Goodness& goodness, std::size_t sk
       const Rgb c = heat_color(good);
       const bool light = 299 * c.red + 587 * c.green + 114 * c.blue > 130000;
       out += fmt::format(
-          "<td{} style=\"background:{};color:{}\" title=\"{} -&gt; {}\">{}<small>{}</small></td>",
+          "<td{} style=\"background:{};color:{}\" title=\"{} -&gt; {}{}\">{}<small>{}</small></td>",
           good < k_as_good && is_odd(odd, m.rows[i], m.columns[j]) ? " class=\"odd\"" : "", hex(c),
           light ? "#000" : "#fff", escaped(m.rows[i]), escaped(m.columns[j]),
+          cell.ceiling.empty() ? "" : ", ceiling: " + escaped(cell.ceiling),
           escaped(value_of(m, cell)), part_text(good));
     }
     out += "</tr>\n";
@@ -407,7 +410,7 @@ std::string bar_table(const std::vector<std::string>& heads, const std::vector<B
   }
   return rows.empty()
              ? ""
-             : "<div class=\"scroll\"><table class=\"measured\">\n" + out + "</table></div>\n";
+             : "<div class=\"scroll\"><table class=\"chart\">\n" + out + "</table></div>\n";
 }
 
 std::string timeline_chart(const Schedule& schedule, std::span<const NamedTimeline> timelines) {

@@ -87,8 +87,8 @@ figcaption { font-size: .875rem; margin-bottom: .3rem; }
 .ramp { display: inline-block; width: 7rem; height: .7rem; vertical-align: baseline; }
 .bar { display: inline-block; height: .75rem; background: var(--use); vertical-align: middle; }
 .bar.second { background: var(--c1); } .bar.full { background: var(--warning); }
-.measured th { white-space: normal; }
-.measured { width: 100%; max-width: 60rem; }
+.chart th { white-space: normal; }
+.chart { width: 100%; max-width: 60rem; }
 td.bars { min-width: 8rem; width: 40%; line-height: 1.1; }
 td.bars .bar { display: block; margin: .15rem 0; min-width: 1px; }
 svg { display: block; width: 100%; height: auto; max-width: 36rem; overflow: visible; }

@@ -226,6 +226,7 @@ Matrix matrix_of(const Cells& cells) {
         shown.value = cell->p50 * scale;
         shown.noisy = cell->status == CellStatus::noisy;
         shown.ceiling_share = ceiling_share(*cell);
+        shown.ceiling = cell->ceiling ? cell->ceiling->name : "";
       } else {
         shown.text = missing_text(cell);
       }

@@ -13,7 +13,8 @@ struct MatrixCell {
   std::optional<double> value;           ///< in the matrix's unit, scaled
   std::string text;                      ///< what stands there instead of a value ("N/A")
   bool noisy = false;                    ///< marked with ~
-  std::optional<double> ceiling_share{}; ///< as ceiling_share() of groups.hpp
+  std::optional<double> ceiling_share{}; ///< as ceiling_share() of groups.hpp ...
+  std::string ceiling{};                 ///< ... and what limits
 };
 
 /// Measurements between endpoints, row = source, column = destination.

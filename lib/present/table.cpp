@@ -66,6 +66,7 @@ std::vector<std::size_t> Table::widths() const {
 }
 
 std::string Table::marks(const Style& style) const {
+  constexpr std::size_t k_long = 24; // text that may need more room than there is
   std::string head, rows;
   for (const Column& column : m_columns) {
     head += marked(fmt::format("{}", fmt::join(column.head, " ")),
@@ -75,7 +76,8 @@ std::string Table::marks(const Style& style) const {
     std::string cells;
     for (std::size_t i = 0; i < m_columns.size(); ++i) {
       const Column& column = m_columns[i];
-      cells += marked(toned(row[i].text, row[i].tone, style), column.wraps ? Mark::sentence
+      const bool sentence = column.wraps || columns_of(row[i].text) > k_long;
+      cells += marked(toned(row[i].text, row[i].tone, style), sentence ? Mark::sentence
                                                               : column.align == Align::right
                                                                   ? Mark::number
                                                                   : Mark::cell);

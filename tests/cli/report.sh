@@ -157,11 +157,7 @@ END
   ok report hostile-report.json hostile-plan.json hostile-profile.json -o hostile.html
   page_ok hostile*.html
 done << 'END'
-<script>alert(1)</script>
-"><img src=x onerror=alert(1)>
-' onload='alert(1)
-</style></title><script>
-&lt;script&gt; &amp; <!-- ]]>
+<script>alert(1)</script>"><img src=x onerror=alert(1)>' onload='alert(1) </style></title><script> &lt;p&gt; &amp; <!-- ]]>
 \x01\x02\x05\x0e\x10\x11\x1b[31m
 END
 cp profile.json '<img src=x>&".json'

@@ -53,11 +53,15 @@ TEST(HeatMap, MeasuresRatesByTheBestOrByTheirCeiling) {
   for (auto& row : m.cells) {
     for (MatrixCell& cell : row) {
       cell.ceiling_share = *cell.value / 16; // 62.5 % and 25 %
+      cell.ceiling = "PCIe 3.0 x16";
     }
   }
   EXPECT_THAT(all(heat_map(m, {}), "<small>(.*?)</small>"),
               ElementsAre("62 %", "25 %", "25 %", "62 %"));
-  EXPECT_THAT(heat_map(m, {}), HasSubstr("100 % of the ceiling"));
+  EXPECT_THAT(heat_map(m, {}), HasSubstr("100 % of PCIe 3.0 x16"));
+  EXPECT_THAT(heat_map(m, {}), HasSubstr("title=\"w0 -&gt; w1, ceiling: PCIe 3.0 x16\""));
+  m.cells[0][0].ceiling = "another";
+  EXPECT_THAT(heat_map(m, {}), HasSubstr("100 % of each one&#39;s ceiling"));
 }
 
 TEST(HeatMap, OfTimesIsTheOtherWayRound) {

@@ -34,6 +34,15 @@ TEST(Html, OfATableWithoutHeadsHasNoRowForThem) {
   EXPECT_THAT(html_of(table.text(k_marks)), Not(HasSubstr("<th")));
 }
 
+TEST(Html, OfALongCellMayBreakItsLine) {
+  Table table(0, ">before");
+  table.row({"10.10 ms"});
+  table.row({"a text of more than 24 columns"});
+  EXPECT_THAT(html_of(table.text(k_marks)),
+              AllOf(HasSubstr("<td class=\"number\">10.10 ms"),
+                    HasSubstr("<td class=\"sentence\">a text of more")));
+}
+
 TEST(Html, OfTextIsTitlesAndParagraphs) {
   EXPECT_EQ(html_of(heading("links", k_marks) + "  one <line>\nanother\n\n" +
                     titled("paths", ", short", k_marks)),

@@ -43,8 +43,8 @@ struct PartShape {
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).
 /// `played`: of the whole iteration, where it was played. `credit_seconds`: where parts go by
-/// priority, the traffic that is under way at once, which nothing overtakes; it only counts where
-/// nothing was played.
+/// priority, the traffic that is under way at once, which nothing overtakes; how much only counts
+/// where nothing was played. None: they go in gradient order, and the forward pass waits for all.
 void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played,
                 const std::optional<double>& credit_seconds = std::nullopt);
 

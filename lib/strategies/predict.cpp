@@ -366,6 +366,7 @@ Overlap beside_backward_pass(const Passes& passes, double traffic_s) {
 void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played,
                 const std::optional<double>& credit_seconds) {
   const double computed = passes.total_seconds();
+  const double forward = sum(passes.forward_seconds), backward = computed - forward;
   const double first = passes.backward_seconds.front();
   const auto all = static_cast<double>(passes.end_bytes.back());
   const double last_layers_part =
@@ -374,7 +375,6 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   // waits for all of it; by priority for what is under way by then and its first layer's own part,
   // and its last layer for the rest.
   const auto by_formula = [&](double traffic) {
-    const double backward = sum(passes.backward_seconds), forward = computed - backward;
     const double left = beside_backward_pass(passes, traffic).end_s - backward;
     if (credit_seconds) {
       return std::max(backward + std::min(left, *credit_seconds + traffic * last_layers_part) +
@@ -393,26 +393,30 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   p.lo_seconds = std::min(p.lo_seconds, p.mid_seconds); // but for rounding they are
   p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds);
   p.terms = {{"passes", computed}, {"exposed", exposed}};
-  const auto busiest = beside_backward_pass(passes, p.busiest_seconds.value_or(0));
-  if (p.busiest_seconds && busiest.end_s > computed) {
-    p.busiest_seconds = busiest.end_s;
+  const double after_sums = credit_seconds ? 0 : forward;
+  const double busiest_traffic = p.busiest_seconds.value_or(0);
+  const Overlap busiest = beside_backward_pass(passes, busiest_traffic);
+  if (busiest_traffic > 0 && busiest.end_s + after_sums > computed) {
+    p.busiest_seconds = busiest.end_s + after_sums;
   } else {
     p.busiest_seconds.reset();
     p.busiest_by.clear();
   }
   const Overlap least = beside_backward_pass(passes, p.bound_seconds);
-  if (least.end_s > computed) {
-    p.bound_seconds = least.end_s;
+  if (p.bound_seconds > 0 && least.end_s + after_sums > computed) {
+    p.bound_seconds = least.end_s + after_sums;
     p.bound_by += least.layer == 0
                       ? ", after the first layer's backward pass"
                       : fmt::format(", for the last {:.1f} % of the gradient, which is ready after "
                                     "{}",
                                     100 * least.part_of_all, to_text(Seconds(least.ready_s)));
+    p.bound_by += credit_seconds ? "" : ", before the forward pass";
   } else {
     p.bound_seconds = computed;
     p.bound_by = "the passes themselves";
     p.relief = "none from the links";
   }
+  p.lo_seconds = std::max(p.lo_seconds, std::min(p.bound_seconds, p.mid_seconds));
 }
 
 void replace_by_played(Prediction& p, double seconds) {

@@ -42,8 +42,8 @@ struct PartShape {
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).
 /// `played`: time of the whole iteration, if it was played. `credit_seconds`: where parts go by
-/// priority, the traffic that is under way at once, which nothing overtakes; it only counts without
-/// a play.
+/// priority, the traffic that is under way at once, which nothing overtakes (it only counts without
+/// a play); absent: parts go in gradient order, and the forward pass waits for all sums.
 void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played,
                 const std::optional<double>& credit_seconds = std::nullopt);
 

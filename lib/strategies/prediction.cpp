@@ -164,12 +164,15 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
   shape.window_parts = static_cast<double>(window_parts);
   shape.dtype = job.workload.tensors.front().dtype;
   Prediction& p = plan.prediction;
+  const auto credit = [&] { // by priority: all may be under way
+    return in_gradient_order(plan.parts) ? std::nullopt : std::optional(p.mid_seconds);
+  };
   if (ways.one_machine()) {
     p = predict_shared(ways.model(), load_of(few, whole), shape);
     lower_bound(p, ways.least());
     add_shared_update(plan, job, ways.model(), p);
     if (plan.passes) {
-      add_passes(p, *plan.passes, std::nullopt);
+      add_passes(p, *plan.passes, std::nullopt, credit());
     }
     return;
   }
@@ -194,7 +197,7 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
     played = std::max(*played, steady_s);
   }
   if (plan.passes) {
-    add_passes(p, *plan.passes, played);
+    add_passes(p, *plan.passes, played, credit());
   } else if (played) {
     replace_by_played(p, *played);
   }

@@ -61,7 +61,7 @@ Workload workload_of(const Plan& plan, const TrainingOptions& options) {
     if (!found) {
       fail(ErrorKind::input,
            fmt::format("neither a shipped workload nor a file beside {} is '{}' ({}), which it was "
-                       "made from; name the file",
+                       "made from; copy its file there, or name it as the workload",
                        options.plan, plan.workload.name, plan.workload.digest));
     }
   } else {

@@ -48,9 +48,15 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
   p.bound_by = "the port";
   add_passes(p, late, std::nullopt);
   EXPECT_DOUBLE_EQ(p.mid_seconds, 100 + 9 + 3);
-  EXPECT_DOUBLE_EQ(p.bound_seconds, 100 + 9);
+  EXPECT_DOUBLE_EQ(p.bound_seconds, 100 + 9 + 3);
   EXPECT_EQ(p.bound_by,
-            "the port, for the last 90.0 % of the gradient, which is ready after 100 s");
+            "the port, for the last 90.0 % of the gradient, which is ready after 100 s, "
+            "before the forward pass");
+  // By priority the forward pass may go on beside the traffic.
+  Prediction r;
+  r.lo_seconds = r.mid_seconds = r.hi_seconds = r.bound_seconds = 10;
+  add_passes(r, late, std::nullopt, 1);
+  EXPECT_DOUBLE_EQ(r.bound_seconds, 100 + 9);
   // In the middle: 10 s from 50 s on are over before the end, 90 s are not.
   Prediction q;
   q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 90;

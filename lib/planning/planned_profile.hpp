@@ -20,8 +20,9 @@ struct PlannedWorkload {
   std::string file; ///< or shipped name
 };
 
-/// What a plan of that file was made from: the shipped document of the link's name, or a file
-/// beside the plan, if it has the link's digest; nothing where neither has.
+/// What a plan of that file was made from: the file that the link names, the shipped document of
+/// the link's name, or a file beside the plan, whichever has the link's digest; nothing where none
+/// has.
 [[nodiscard]] std::optional<PlannedProfile> find_profile(const DocumentLink& link,
                                                          const std::string& plan_file);
 [[nodiscard]] std::optional<PlannedWorkload> find_workload(const DocumentLink& link,

@@ -22,7 +22,6 @@ struct PlanDocuments {
   std::optional<Roles> roles;
   DocumentLink profile_link, workload_link;
   std::optional<DocumentLink> roles_link;
-  std::string profile_file{}; ///< for messages; empty where the profile's name says as much
 };
 
 /// Of files or shipped names; an empty `roles` is none. Throws as read_profile().

@@ -79,7 +79,8 @@ ThreadPlaces place_threads(std::span<const int> cpus, std::size_t lanes, int loc
                      "thread{}{}",
                      compute->operation, threads, cpus.size(),
                      compute->dedicated ? ", of which its lanes keep one" : "", most,
-                     most == 1 ? "" : "s", compute->dedicated ? ", or for --processors shared" : ""));
+                     most == 1 ? "" : "s",
+                     compute->dedicated ? ", or for --processors shared" : ""));
   }
   if (!compute->dedicated) {
     return {as_wanted(cpus), in_turn(cpus, threads)};

@@ -340,6 +340,9 @@ void describe(Visitor& v, DocumentLink& l) {
   v("digest", l.digest, k_digest,
     "SHA-256 of the document's canonical text: what sha256sum prints for a file that reckon "
     "wrote.");
+  v("file", l.file, k_any.maybe(),
+    "The file that it was read from, as the command line named it; absent for a shipped document. "
+    "Commands that need the document again look there first, and take it only with this digest.");
 }
 
 static void describe(Visitor& v, Term& t) {

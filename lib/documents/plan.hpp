@@ -20,6 +20,9 @@ namespace reckon {
 struct DocumentLink {
   std::string name;
   std::string digest; ///< of the canonical text
+  /// Where it was read from, as that was said; empty: shipped, or not known. A hint: what it is now
+  /// counts only with the digest.
+  std::string file{};
   bool operator==(const DocumentLink&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -26,11 +27,17 @@ PlannedProfile read_linked(const std::string& path_or_name) {
   return read;
 }
 
-/// The shipped documents of that name, then the files beside the plan.
+/// The file that the link names, from here or from the plan's folder, the shipped documents of that
+/// name, then the files beside the plan.
 std::vector<std::string> places_of(const DocumentLink& link, const std::string& plan_file) {
-  std::vector<std::string> places{link.name};
-  std::error_code error; // a folder that cannot be read holds nothing to plan from
+  std::vector<std::string> places;
   const fs::path folder = fs::path(plan_file).parent_path();
+  if (!link.file.empty()) {
+    places = {link.file, (folder / link.file).string()};
+  }
+  places.push_back(link.name);
+  const auto said = static_cast<std::ptrdiff_t>(places.size());
+  std::error_code error; // a folder that cannot be read holds nothing to plan from
   for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
     const fs::path path = folder / entry.path().filename();
     if (path.extension() == ".json" || path.extension() == ".csv" ||
@@ -39,7 +46,7 @@ std::vector<std::string> places_of(const DocumentLink& link, const std::string& 
                                                                     : path.string());
     }
   }
-  std::sort(places.begin() + 1, places.end());
+  std::sort(places.begin() + said, places.end());
   return places;
 }
 
@@ -85,10 +92,13 @@ PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
   if (std::optional<PlannedProfile> found = find_profile(plan.profile, plan_file)) {
     return *std::move(found);
   }
-  fail(ErrorKind::usage,
-       fmt::format("neither a shipped profile nor a file beside {} is '{}' ({}), which it was made "
-                   "from; give the profile with --profile",
-                   plan_file, plan.profile.name, short_digest(plan.profile.digest)));
+  fail(
+      ErrorKind::usage,
+      fmt::format(
+          "{}neither a shipped profile nor a file beside {} is '{}' ({}), which it was made "
+          "from; give the profile with --profile",
+          plan.profile.file.empty() ? "" : plan.profile.file + " is not there or has changed, and ",
+          plan_file, plan.profile.name, short_digest(plan.profile.digest)));
 }
 
 } // namespace reckon

@@ -20,8 +20,8 @@ struct PlannedWorkload {
   std::string file; ///< or shipped name
 };
 
-/// The source of a plan of that file: the shipped document of the link's name, or a file beside the
-/// plan, with the link's digest; absent if both differ or are missing.
+/// The source of a plan of that file: the file that the link names, the shipped document of the
+/// link's name, or a file beside the plan, whichever has the link's digest; absent if none has.
 [[nodiscard]] std::optional<PlannedProfile> find_profile(const DocumentLink& link,
                                                          const std::string& plan_file);
 [[nodiscard]] std::optional<PlannedWorkload> find_workload(const DocumentLink& link,

@@ -963,12 +963,16 @@ PlanDocuments read_plan_documents(const std::string& profile, const std::string&
     log(LogLevel::warn, "{}", doubt);
   }
   warn_of_rates(out.profile);
-  out.profile_file = profile == out.profile.name || profile == "-" ? "" : profile;
-  out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
-  out.workload_link = link_to(out.workload.name, canonical_text(out.workload));
+  const auto link = [](const std::string& given, const auto& document) {
+    DocumentLink made = link_to(document.name, canonical_text(document));
+    made.file = given == document.name || given == "-" ? "" : given;
+    return made;
+  };
+  out.profile_link = link(profile, out.profile);
+  out.workload_link = link(workload, out.workload);
   if (!roles.empty()) {
     out.roles = read_roles(roles);
-    out.roles_link = link_to(out.roles->name, canonical_text(*out.roles));
+    out.roles_link = link(roles, *out.roles);
   }
   return out;
 }
@@ -982,10 +986,10 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
     } catch (const Error& error) { // planners know profiles by their names
       const std::string_view what = error.what();
       if (error.kind() != ErrorKind::input || !what.starts_with("profile '") ||
-          documents.profile_file.empty()) {
+          documents.profile_link.file.empty()) {
         throw;
       }
-      fail(error.kind(), fmt::format("{}: {}", documents.profile_file, what));
+      fail(error.kind(), fmt::format("{}: {}", documents.profile_link.file, what));
     }
   }();
   if (request.gpu_direct && !request.inside &&

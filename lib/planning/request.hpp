@@ -22,7 +22,6 @@ struct PlanDocuments {
   std::optional<Roles> roles;
   DocumentLink profile_link, workload_link;
   std::optional<DocumentLink> roles_link;
-  std::string profile_file{}; ///< for messages; empty where the profile's name says it already
 };
 
 /// From files or shipped names; an empty `roles` means no roles. Throws as read_profile().

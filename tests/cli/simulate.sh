@@ -166,6 +166,19 @@ refused 'nothing.json' simulate ring.json -p nothing.json
 sed '/"profile": {/,/}/ s/sha256:[0-9a-f]*/sha256:'"$(printf '0%.0s' {1..64})"'/' ring.json > other.json
 refused 'give the profile with --profile' simulate other.json
 
+# A plan remembers the file of its profile, seen from here or from the plan's folder, and takes no other content for it.
+mkdir profiles plans
+sed 's/"name": "byteps-cluster"/"name": "elsewhere"/' "$source_dir/profiles/byteps-cluster.json" > profiles/mine.json
+ok plan -p profiles/mine.json -m short.csv --workers 3 --servers 0 --strategy ring --part-bytes 256KiB -o plans/mine-plan.json
+ok simulate plans/mine-plan.json
+stdout_has 'links of elsewhere'
+(cd / && "$RECKON" simulate "$work/plans/mine-plan.json" 2> "$work/elsewhere") && fail "from elsewhere there is no such file"
+grep -qF 'profiles/mine.json is not there or has changed' elsewhere || fail "$(cat elsewhere)"
+mv profiles plans/profiles
+ok simulate plans/mine-plan.json
+sed -i 's/"source": "/"source": "another: /' plans/profiles/mine.json
+refused 'profiles/mine.json is not there or has changed' simulate plans/mine-plan.json
+
 # Another profile than the plan's: other machines.
 ok simulate other.json -p byteps-cluster
 stdout_has 'another profile'

@@ -7,7 +7,7 @@ stdout_matches '^reckon [0-9]+\.[0-9]+\.[0-9]+$'
 stderr_empty
 
 # Loaded when it is wanted: what comes with it costs every start 0.2 s (lib/movers/libfabric.hpp).
-! ldd "$RECKON" | grep libfabric || fail "linked to libfabric"
+! ldd "$RECKON" | grep -E 'libfabric|libcuda' || fail "linked to libfabric or CUDA"
 
 ok --help
 stdout_has 'Exit status'

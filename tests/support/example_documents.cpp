@@ -191,6 +191,7 @@ Requirements example_requirements() {
 Plan example_plan() {
   Plan p;
   p.profile = link_to("example", canonical_text(example_profile()));
+  p.profile.file = "profile.json";
   p.workload = link_to("tiny", canonical_text(example_workload()));
   p.roles = link_to("two workers, one server", canonical_text(example_roles()));
   p.options = {{"part_bytes", "2048"}, {"strategy", "auto"}};

@@ -193,7 +193,9 @@ Plan example_plan() {
   p.profile = link_to("example", canonical_text(example_profile()));
   p.profile.file = "profile.json";
   p.workload = link_to("tiny", canonical_text(example_workload()));
+  p.workload.file = "workload.json";
   p.roles = link_to("two workers, one server", canonical_text(example_roles()));
+  p.roles->file = "roles.json";
   p.options = {{"part_bytes", "2048"}, {"strategy", "auto"}};
   p.strategy = "byteps_split";
   p.transport = "tcp;ofi_rxm";
@@ -286,6 +288,7 @@ Report example_report() {
   Report r;
   r.kind = "simulation";
   r.plan = link_to("plan", canonical_text(example_plan()));
+  r.plan.file = "plan.json";
   r.profile = example_plan().profile;
   r.workload = example_plan().workload;
   r.context = {{"host", "alpha"}, {"measured at", "2025-01-01T00:00:00Z"}};
@@ -305,20 +308,21 @@ Report example_report() {
   r.other_links = "it predicts tcp, this ran over shm";
   r.cause = "transport: the port gave 5 % less";
   r.machine_now = MachineNow{54e9, 13e9, 56e9, 14e9, 0.011, -0.01};
-  r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest},
+  r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest, "profile.json"},
                           .writes = 1000,
                           .late_writes = 3,
                           .worst_late_seconds = 0.002};
-  r.simulation = Simulation{.profile = {"coarse-v100", example_plan().profile.digest},
-                            .engine = "SimGrid 3.32.0",
-                            .settings = {{"network/model", "CM02"}},
-                            .ops = 40,
-                            .flows = 12,
-                            .merged_parts = 4,
-                            .coarsening_error = 0.25,
-                            .scenarios = {"rank 0 out at 0.5 of its rate"},
-                            .undisturbed_seconds = 0.5,
-                            .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
+  r.simulation =
+      Simulation{.profile = {"coarse-v100", example_plan().profile.digest, "profile.json"},
+                 .engine = "SimGrid 3.32.0",
+                 .settings = {{"network/model", "CM02"}},
+                 .ops = 40,
+                 .flows = 12,
+                 .merged_parts = 4,
+                 .coarsening_error = 0.25,
+                 .scenarios = {"rank 0 out at 0.5 of its rate"},
+                 .undisturbed_seconds = 0.5,
+                 .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
   r.diagnosis = Diagnosis{.verdict = "alpha's port carries 0.50 of the profile's 1.25 GB/s",
                           .places = {{SlowKind::port, "alpha\'s port", {0}, 0.5, {}, 1.25e9},
                                      {SlowKind::delay, "beta's port", {0}, 1, 0.02, {}}},

@@ -127,7 +127,8 @@ void add_export_command(Arguments& program) {
       .type("PROFILE");
   command
       .option("--measured", &arguments->measured,
-              "With --format trace: the output of `run --trace`, shown beside the prediction")
+              "Measured timeline: the output of `run --trace`, shown beside the prediction (with "
+              "--format trace)")
       .type("FILE");
   command.option("-o,--output", &arguments->output, "File of the result: - is standard output")
       .type("FILE")

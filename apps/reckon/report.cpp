@@ -51,11 +51,12 @@ void add_report_command(Arguments& program) {
       .type("DOCUMENT");
   command
       .option("--measured", &arguments->measured,
-              "The output of `run --trace`: the timeline of the run beside the plan's")
+              "Measured timeline: the output of `run --trace`, shown beside the plan's")
       .type("FILE");
   command
-      .option("-o,--output", &arguments->output,
-              "The page; - is standard output. Only an older page is replaced")
+      .option(
+          "-o,--output", &arguments->output,
+          "File of the result: the page, which only replaces an older page; - is standard output")
       .type("FILE")
       .shows_default();
   command.footer("The page is one file that needs neither network nor scripts. Exit status: 0 "

@@ -91,7 +91,7 @@ ok run --check stepped.json
 stdout_has "every parameter stepped exactly once"
 refused "--strategy ring_of_fire: unknown; " plan --inside --profile byteps-pcie --workload resnet50 \
   --strategy ring_of_fire
-for option in "shape 4x4x4" "proxy-bytes all" "tolerance 5%" "shards paper" "ring-directions 2" "queues fcfs"; do
+for option in "shape 4x4x4" "proxy-bytes all" "bandwidth-slack 5%" "shards paper" "ring-directions 2" "queues fcfs"; do
   read -r name value <<< "$option"
   refused "--$name with --inside" "${pcie[@]}" "--$name" "$value"
 done

@@ -144,7 +144,8 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
            "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, cached, "
            "streaming, gemm, embedding, or one of the last two with its size, as gemm_256"},
           {{set("/cells/3/state", "hot")},
-           "/cells/3/state: is \"hot\"; must be one of cold, warm, cached_source, pinned, pageable, peer, staged, "
+           "/cells/3/state: is \"hot\"; must be one of cold, warm, cached_source, pinned, "
+           "pageable, peer, staged, "
            "L1, L2, "
            "L3, L4, memory"},
           {{set("/cells/3/dtype", "fp64")},

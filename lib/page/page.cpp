@@ -403,12 +403,18 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
   if (loop.profile != nullptr) {
     std::string text =
         paragraph(verdict.passed() ? "nothing odd" : counted(verdict.findings.size(), "finding"));
+    const std::string disturbed = disturbed_text(verdict);
+    text += disturbed.empty() ? "" : paragraph(disturbed, "warning");
     constexpr std::size_t k_few = 3;
     for (std::size_t i = 0; i < std::min(verdict.findings.size(), k_few); ++i) {
       const Finding& f = verdict.findings[i];
       text += paragraph(f.place + ": " + finding_text(f));
     }
-    return {"profile " + loop.profile->name, "", verdict.passed() ? "good" : "bad", text};
+    return {"profile " + loop.profile->name, "",
+            !verdict.passed()   ? "bad"
+            : disturbed.empty() ? "good"
+                                : "warning",
+            text};
   }
   if (loop.workload != nullptr) {
     return {"workload " + loop.workload->name, "", "plain",

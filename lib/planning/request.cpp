@@ -862,9 +862,10 @@ Plan plan_over_range(const PlanDocuments& documents, const PlanRequest& request,
 void add_goodput(Plan& plan, const PlanRequest& request) {
   if (request.options.what_if.worker_port_bytes_per_s) {
     plan.assumed.push_back(
-        "gradients get all of --port-bandwidth, a goodput of 100 % of the line rate: headers, "
-        "acknowledgements and other traffic take nothing. To count them, give the speed that a "
-        "transport reaches, as BytePS's 90 of 100 Gb/s");
+        "gradients get all of --port-bandwidth (a goodput of 100 %): nothing is subtracted for "
+        "headers, acknowledgements and other traffic. If that is a line rate, give what a "
+        "transport "
+        "reaches of it, as BytePS's 90 of 100 Gb/s");
   }
 }
 

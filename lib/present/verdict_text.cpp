@@ -41,6 +41,14 @@ std::string judged(const Verdict& verdict) {
 
 } // namespace
 
+std::string disturbed_text(const Verdict& verdict) {
+  return verdict.disturbed.empty()
+             ? ""
+             : fmt::format("measured on a busy machine: {}. Losses below a quarter may be missed; "
+                           "stop those programs and measure again before this is a baseline",
+                           fmt::join(verdict.disturbed, ", "));
+}
+
 std::string render(const Verdict& verdict, const Style& style) {
   const std::string rest = printable("; judged: " + judged(verdict));
   std::string out =
@@ -48,6 +56,9 @@ std::string render(const Verdict& verdict, const Style& style) {
       (verdict.passed() ? toned("nothing odd", Tone::good, style)
                         : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
       rest + "\n";
+  if (const std::string text = disturbed_text(verdict); !text.empty()) {
+    out += toned(folded(printable(text), style), Tone::warning, style);
+  }
   if (!verdict.passed()) {
     Table table(2, "where|what|>is|>should be|>share|~as");
     std::map<std::string, std::vector<std::string>> remedies;

@@ -76,9 +76,11 @@ Workbench::Workbench(const Topology& topology, std::string machine, const Clock&
     m_cores.push_back(std::move(place));
   }
   if (m_cores.empty() || m_nodes.empty()) {
-    fail(ErrorKind::unavailable,
-         fmt::format("probe: machine '{}' has no {} that this process may use", m_machine,
-                     m_cores.empty() ? "core" : "memory"));
+    fail(
+        ErrorKind::unavailable,
+        fmt::format("probe: the system lists no {} of machine '{}' that this process may use; in a "
+                    "container or chroot, mount /sys and /proc",
+                    m_cores.empty() ? "core" : "memory", m_machine));
   }
 }
 

@@ -199,7 +199,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                        size);
   }
   if (report.within_tolerance) {
-    return fmt::format("within the tolerance ({}): not looked for", size);
+    return fmt::format("within the tolerance ({}); a lower --tolerance looks for the cause", size);
   }
   // Imbalance: the longest rank against the mean, among those that move anything.
   double sum = 0, longest = 0, cpu = 0;

@@ -336,6 +336,15 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
     check_baseline(profile, options, verdict);
   }
   fold(verdict.findings);
+  const auto add_disturbed = [&](const Profile& of, const std::string& where) {
+    if (const auto found = of.context.find("disturbed"); found != of.context.end()) {
+      verdict.disturbed.push_back(found->second + where);
+    }
+  };
+  add_disturbed(profile, "");
+  if (options.baseline != nullptr) {
+    add_disturbed(*options.baseline, " during " + options.baseline_name);
+  }
   return verdict;
 }
 
@@ -357,8 +366,13 @@ Json to_json(const Verdict& verdict) {
   for (const auto& [kind, count] : verdict.checks) {
     checks[std::string(name_of(kind))] = count;
   }
-  return {{"schema", "verdict"}, {"profile", verdict.name}, {"passed", verdict.passed()},
-          {"checks", checks},    {"findings", findings},    {"not_known", verdict.unknown}};
+  return {{"schema", "verdict"},
+          {"profile", verdict.name},
+          {"passed", verdict.passed()},
+          {"disturbed", verdict.disturbed},
+          {"checks", checks},
+          {"findings", findings},
+          {"not_known", verdict.unknown}};
 }
 
 } // namespace reckon

@@ -45,6 +45,9 @@ struct Verdict {
   std::vector<Finding> findings;
   std::vector<std::string>
       unknown; ///< questions that could not be judged, with the reason; no part of the verdict
+  /// What other programs took while the profile, and the baseline, was measured: small losses are
+  /// not seen then. Empty: nothing.
+  std::vector<std::string> disturbed;
   /// The number of judged facts and quantities, by their standard.
   std::map<FindingKind, std::uint64_t> checks;
   [[nodiscard]] bool passed() const { return findings.empty(); }

@@ -177,6 +177,17 @@ TEST(Verdict, IsSilentOnAMachineWhosePartsAreAlike) {
   EXPECT_EQ(verdict.checks.at(FindingKind::data), 2U * 2 + 8U * 2 + 56);
 }
 
+TEST(Verdict, SaysWhatDisturbedTheProfileAndItsBaseline) {
+  Profile now, before;
+  EXPECT_THAT(judge(now, {.baseline = &before}).disturbed, IsEmpty());
+  now.context["disturbed"] = "other processes used 0.8 of 2 processors";
+  before.context["disturbed"] = "other processes used 1.1 of 2 processors";
+  EXPECT_THAT(judge(now).disturbed, ElementsAre("other processes used 0.8 of 2 processors"));
+  EXPECT_THAT(judge(now, {.baseline = &before, .baseline_name = "old.json"}).disturbed,
+              ElementsAre("other processes used 0.8 of 2 processors",
+                          "other processes used 1.1 of 2 processors during old.json"));
+}
+
 TEST(Verdict, SaysWhereAProfileContradictsItself) {
   Profile profile = dgx();
   Cell& halves = measure(profile, k_bisection_random, "", "", 116);

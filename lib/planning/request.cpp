@@ -864,8 +864,7 @@ void add_goodput(Plan& plan, const PlanRequest& request) {
     plan.assumed.push_back(
         "gradients get all of --port-bandwidth (a goodput of 100 %): nothing is subtracted for "
         "headers, acknowledgements and other traffic. If that is a line rate, give what a "
-        "transport "
-        "reaches of it, as BytePS's 90 of 100 Gb/s");
+        "transport reaches of it, as BytePS's 90 of 100 Gb/s");
   }
 }
 

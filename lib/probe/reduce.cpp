@@ -124,6 +124,15 @@ CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::
       });
 }
 
+/// So many bytes for each thread, on its own node.
+std::vector<NodeMemory> memory_near(const Workbench& bench, int threads, std::uint64_t bytes) {
+  std::vector<NodeMemory> near;
+  for (const CorePlace& core : bench.spread(threads)) {
+    near.emplace_back(bytes, bench.nodes()[core.node].os_node);
+  }
+  return near;
+}
+
 /// What a server does with parts that workers have just written into its slots: of each operand but
 /// the first, two places in turn.
 CellPlan cached_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
@@ -138,10 +147,10 @@ CellPlan cached_plan(Workbench& bench, DType dtype, int threads, int sources, st
       [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
         const Seconds since = bench.clock().now();
         const auto slots = static_cast<std::size_t>(sources - 1);
-        std::vector<NodeMemory> near;
-        for (const CorePlace& core : bench.spread(cell.key.threads)) {
-          near.emplace_back(k_places * slots * part, bench.nodes()[core.node].os_node);
-          std::ranges::fill(near.back().bytes(), std::byte{0});
+        const std::vector<NodeMemory> near =
+            memory_near(bench, cell.key.threads, k_places * slots * part);
+        for (const NodeMemory& memory : near) {
+          std::ranges::fill(memory.bytes(), std::byte{0});
         }
         const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
           std::array<void*, 8> from{rows.array<std::byte>(thread, index, 0)};
@@ -217,10 +226,7 @@ CellPlan stores_plan(Workbench& bench, Stores stores, int threads, int sources,
       [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
         const Seconds since = bench.clock().now();
         const auto operands = static_cast<std::size_t>(sources);
-        std::vector<NodeMemory> near;
-        for (const CorePlace& core : bench.spread(threads)) {
-          near.emplace_back((k_slots + 1) * part, bench.nodes()[core.node].os_node);
-        }
+        const std::vector<NodeMemory> near = memory_near(bench, threads, (k_slots + 1) * part);
         const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
           const std::array<void*, 8> from = operands_of(rows, thread, index, operands);
           std::byte* const slots = near[thread].bytes().data();

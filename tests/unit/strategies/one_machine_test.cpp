@@ -157,6 +157,28 @@ TEST(Planner, SumsInPlaceAreTakenOnlyWhereTheyAreFaster) {
   EXPECT_TRUE(plan_for(p, k_model, 2, 0, {.sums_in_place = true}).sums_in_place);
 }
 
+/// One machine whose last-level cache has that many bytes.
+Profile with_cache(Profile p, std::uint64_t bytes) {
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back(
+      {.id = "m0/l3", .kind = ObjectKind::cache, .parent = "m0", .cache_level = 3, .bytes = bytes});
+  return p;
+}
+
+/// Writes between two ranks, with the caches in that state.
+void add_writes(Profile& p, std::uint64_t bytes, const char* state, double bytes_per_s) {
+  add_rate(p,
+           {.test = "fabric_aggregate",
+            .from = "m0",
+            .to = "m0",
+            .bytes = bytes,
+            .pairs = 1,
+            .transport = "host",
+            .direction = "two_way",
+            .state = state},
+           bytes_per_s);
+}
+
 TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
   // 1 KiB: 2 KiB of gradients in a cache of 32 KiB; a core copies 4 KiB in 40 ns, which is 204.8
   // GB/s of reads and writes, two cores 409.6.
@@ -180,13 +202,7 @@ TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
   // Two gradients of 16 MiB on two cores, 16 MiB each, in a last-level cache of 64 MiB: as much as
   // a copy of 8 MiB reads and writes. Between 6 and 12 MiB that may be as fast as with 6; that 4
   // KiB are copied in 40 ns from the first level says nothing of it, nor do 48 MiB from memory.
-  Profile p = machine_that_shares(); // 50 GB/s of memory traffic
-  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
-  p.topology.objects.push_back({.id = "m0/l3",
-                                .kind = ObjectKind::cache,
-                                .parent = "m0",
-                                .cache_level = 3,
-                                .bytes = 64U << 20U});
+  Profile p = with_cache(machine_that_shares(), 64U << 20U); // 50 GB/s of memory traffic
   const auto copy = [&](std::uint64_t bytes, double bytes_per_s) {
     add_time(p,
              {.test = "host_memcpy",
@@ -220,23 +236,8 @@ TEST(Planner, SlotsAreCachedWhereAllThatAWindowTouchesFitsIntoTheCache) {
   // Two ranks have 8 parts of 64 KiB under way. Of each the push is read and written, the own
   // gradient is read, and the sum comes back: 4 x 512 KiB. Pushes are half of all that is moved.
   const auto seconds = [](std::uint64_t cache_bytes) {
-    Profile p = one_machine();
-    p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
-    p.topology.objects.push_back({.id = "m0/l3",
-                                  .kind = ObjectKind::cache,
-                                  .parent = "m0",
-                                  .cache_level = 3,
-                                  .bytes = cache_bytes});
-    add_rate(p,
-             {.test = "fabric_aggregate",
-              .from = "m0",
-              .to = "m0",
-              .bytes = 65536,
-              .pairs = 1,
-              .transport = "host",
-              .direction = "two_way",
-              .state = "warm"},
-             16e9);
+    Profile p = with_cache(one_machine(), cache_bytes);
+    add_writes(p, 65536, "warm", 16e9);
     return transport_seconds(
         plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536}));
   };
@@ -272,35 +273,13 @@ TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
 }
 
-/// One machine whose last-level cache has that many bytes.
-Profile with_cache(Profile p, std::uint64_t bytes) {
-  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
-  p.topology.objects.push_back(
-      {.id = "m0/l3", .kind = ObjectKind::cache, .parent = "m0", .cache_level = 3, .bytes = bytes});
-  return p;
-}
-
-/// Writes of 1 MiB between two ranks, with the caches in that state.
-void add_writes(Profile& p, const char* state, double bytes_per_s) {
-  add_rate(p,
-           {.test = "fabric_aggregate",
-            .from = "m0",
-            .to = "m0",
-            .bytes = 1048576,
-            .pairs = 1,
-            .transport = "host",
-            .direction = "two_way",
-            .state = state},
-           bytes_per_s);
-}
-
 TEST(Planner, SumsThatWereJustMadeAreSentFasterWhereTheyAreStillCached) {
   // Half of what an all-reduce moves are sums. On each of two processors one and its copy take
   // twice the part, of 1 MiB or 64 KiB: the gain is that of 1 MiB, the only size measured.
   const auto seconds = [](const char* strategy, std::uint64_t cache_bytes,
                           std::uint64_t part_bytes) {
     Profile p = with_cache(one_machine(), cache_bytes);
-    add_writes(p, "cached_source", 12e9);
+    add_writes(p, 1048576, "cached_source", 12e9);
     return transport_seconds(
         plan_for(p, k_model, 2, 0, {.strategy = strategy, .part_bytes = part_bytes}));
   };
@@ -314,7 +293,7 @@ TEST(Planner, SumsThatWereJustMadeAreSentFasterWhereTheyAreStillCached) {
 
 TEST(Planner, PartsShorterThanTheCachedWritesThatWereMeasuredGainAsMuch) {
   Profile p = with_cache(one_machine(), 2U << 20U);
-  add_writes(p, "warm", 16e9);
+  add_writes(p, 1048576, "warm", 16e9);
   constexpr double k_bytes = 64.0 * 1024 * 1024;
   EXPECT_NEAR(transport_seconds(
                   plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536})),

@@ -86,6 +86,21 @@ Rate between(const Rate& a, const Rate& b, double t) {
                        : ", or between its GPUs, without --strategy and --places machine"));
 }
 
+/// The transport of the fastest cell of `pattern` that measured cold memory: how much caches help
+/// is measured for some transports only. Empty if no such cell names its transport.
+std::string fastest_aggregate(const Profile& profile, const CellKey& pattern) {
+  std::string fastest;
+  double most = 0;
+  for (const Cell* cell : profile.select(pattern)) {
+    const bool cold = cell->key.state.empty() || cell->key.state == "cold";
+    if (cold && !cell->key.transport.empty() && cell->p50 > most) {
+      most = cell->p50;
+      fastest = cell->key.transport;
+    }
+  }
+  return fastest;
+}
+
 /// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
 /// behind all others; where no rate is known, that of the shortest latency. Of equals the first in
 /// the order of keys; empty where no cell says one.
@@ -111,12 +126,7 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
     }
   }
   if (ports.empty()) {
-    for (const Cell* cell : profile.select({.test = k_fabric_aggregate})) {
-      if (!cell->key.transport.empty() && cell->p50 > most) {
-        most = cell->p50;
-        fastest = cell->key.transport;
-      }
-    }
+    fastest = fastest_aggregate(profile, {.test = k_fabric_aggregate});
   }
   if (fastest.empty()) { // no rate is known: the latency is of a transport, too
     double least = k_infinite;
@@ -291,13 +301,7 @@ void CostModel::read_shared(const Profile& profile) {
   const std::string& machine = m_ranks.front().machine;
   CellKey pattern{.test = k_fabric_aggregate, .from = machine, .direction = "two_way"};
   if (m_transport.empty()) {
-    double best = 0;
-    for (const Cell* cell : profile.select(pattern)) {
-      if (cell->p50 > best) {
-        best = cell->p50;
-        m_transport = cell->key.transport;
-      }
-    }
+    m_transport = fastest_aggregate(profile, pattern);
   }
   std::size_t noisy = 0;
   pattern.transport = m_transport;

@@ -507,6 +507,27 @@ TEST(CostModel, TakesTheFastestTransportThatAllMachinesHave) {
   EXPECT_EQ(one.transport(), "efa");
 }
 
+TEST(CostModel, ComparesTransportsOfOneMachineByColdWritesAlone) {
+  Profile p = empty_profile("one machine");
+  p.machines = {{"m", "", 1, 1, 0, "", {}}};
+  const auto moves = [&](const char* transport, const char* state, double rate) {
+    add_rate(p,
+             {.test = "fabric_aggregate",
+              .from = "m",
+              .to = "m",
+              .bytes = 1U << 20U,
+              .pairs = 1,
+              .transport = transport,
+              .direction = "two_way",
+              .state = state},
+             rate);
+  };
+  moves("host", "cold", 9e9);
+  moves("shm", "cold", 8e9);
+  moves("shm", "cached_source", 14e9);
+  EXPECT_EQ(CostModel(p, default_roles(p, 2, 0, 1), "", {}).transport(), "host");
+}
+
 TEST(CostModel, TakesTheMeasuredLatencyWherePortsAreMadeUp) {
   Profile p = empty_profile("latencies alone");
   p.machines = {{"m", "", 2, 1, 0, "", {"a", "b"}}};

@@ -79,6 +79,9 @@ public:
     }
     check_in_place(m_plan, arguments.plan);
     m_options = options_for(arguments, m_plan);
+    if (!m_options.compute) {
+      m_plan.prediction = without_contention(m_plan.prediction);
+    }
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();
     if (as_planned) {

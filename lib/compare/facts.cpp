@@ -90,6 +90,7 @@ constexpr FactRule k_rules[] = {
     {"workload", "forward_seconds", grouped, "times"},
     {"workload", "backward_seconds", grouped, "times"},
     {"workload", "batch", grouped, "layers"},
+    {"workload", "threads", grouped, "batch"},
 
     {"roles", "name", never, k_label},
 

@@ -555,6 +555,9 @@ static void describe(Visitor& v, Passes& p) {
     "Backward pass of the layer, seconds.");
   v("forward_seconds", p.forward_seconds, k_non_negative.some("layer"),
     "Forward pass of the layer, seconds.");
+  v("threads", p.threads, k_positive_count,
+    "Processors that a worker's passes keep busy, as the workload says; absent: unknown, or the "
+    "passes run on a GPU.");
 }
 
 static void describe(Visitor& v, AsyncPlan& a) {
@@ -674,6 +677,22 @@ void describe(Visitor& v, Plan& p) {
 }
 
 } // namespace documents
+
+double contention_seconds(const Prediction& prediction) {
+  const auto it = std::find_if(prediction.terms.begin(), prediction.terms.end(),
+                               [](const Term& t) { return t.name == k_contention; });
+  return it == prediction.terms.end() ? 0 : it->seconds;
+}
+
+Prediction without_contention(Prediction prediction) {
+  const double lost = contention_seconds(prediction);
+  for (double* const seconds :
+       {&prediction.lo_seconds, &prediction.mid_seconds, &prediction.hi_seconds}) {
+    *seconds -= lost;
+  }
+  std::erase_if(prediction.terms, [](const Term& t) { return t.name == k_contention; });
+  return prediction;
+}
 
 std::vector<std::size_t> Parts::by_offset() const {
   std::vector<std::size_t> order(size());

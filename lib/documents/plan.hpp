@@ -68,6 +68,14 @@ struct Prediction {
   bool operator==(const Prediction&) const = default;
 };
 
+/// The term of what passes and traffic take longer together, beside each other on the same
+/// processors (docs/equations.md, 55 and 56).
+inline constexpr const char* k_contention = "contention";
+/// Seconds of that term; 0 without it.
+[[nodiscard]] double contention_seconds(const Prediction& prediction);
+/// The prediction for passes that only wait: without that term.
+[[nodiscard]] Prediction without_contention(Prediction prediction);
+
 struct Candidate {
   std::string strategy;
   std::optional<Prediction> prediction; ///< absent when the strategy does not apply
@@ -213,6 +221,8 @@ struct UpdatePlan {
 struct Passes {
   std::vector<std::uint64_t> end_bytes; ///< end of the layer's gradient in the buffer, ascending
   std::vector<double> backward_seconds, forward_seconds;
+  /// Processors that a worker's passes keep busy; absent: none that its traffic needs.
+  std::optional<std::uint64_t> threads{};
   [[nodiscard]] std::size_t size() const { return end_bytes.size(); }
   [[nodiscard]] double total_seconds() const;
   bool operator==(const Passes&) const = default;

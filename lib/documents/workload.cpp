@@ -178,6 +178,8 @@ void describe(Visitor& v, Workload& w) {
   v("backward_seconds", w.backward_seconds, k_positive,
     "Time of one backward pass, seconds; absent: unknown.");
   v("batch", w.batch, k_positive_count, "Samples of one worker in an iteration; absent: unknown.");
+  v("threads", w.threads, k_positive_count,
+    "Processors that one worker's passes keep busy; absent: unknown, or the passes run on a GPU.");
   v("layers", w.layers, k_any.some("layer").maybe(),
     "The layers in forward order. Each entry of tensors belongs to one layer. Absent: unknown.");
   if (const JsonView* const view = v.read()) {

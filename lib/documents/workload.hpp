@@ -29,7 +29,9 @@ struct Workload {
   std::vector<Tensor> all_to_all; ///< model-parallel embeddings: exchanged, not reduced
   std::optional<double> forward_seconds, backward_seconds;
   std::optional<std::uint64_t> batch; ///< samples of a worker in an iteration
-  std::vector<Layer> layers;          ///< in forward order; may be empty
+  /// Processors that a worker's passes keep busy: they ran on a CPU. Absent: unknown, or on a GPU.
+  std::optional<std::uint64_t> threads;
+  std::vector<Layer> layers; ///< in forward order; may be empty
 
   [[nodiscard]] std::uint64_t bytes() const; ///< of `tensors`
   bool operator==(const Workload&) const = default;

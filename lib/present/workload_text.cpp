@@ -90,6 +90,7 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& opt
   add("forward", w.forward_seconds ? time_text(*w.forward_seconds) : "");
   add("backward", w.backward_seconds ? time_text(*w.backward_seconds) : "");
   add("batch", w.batch ? fmt::format("{} samples a worker", *w.batch) : "");
+  add("threads", w.threads ? fmt::format("{} a worker, while its passes run", *w.threads) : "");
   out += facts.text(style);
   if (!w.tensors.empty()) {
     out += tensors_text(

@@ -341,7 +341,7 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
         if (two_way && kib <= 1024 && most && (all || usual)) {
           plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "warm"));
         }
-        if (two_way && usual) {
+        if (two_way && (most || usual)) {
           plans.push_back(
               aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "cached_source"));
         }

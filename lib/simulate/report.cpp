@@ -246,7 +246,7 @@ Report simulation_report(const SimulatedPlan& simulated, const SimResult& result
   report.workload = plan.workload;
   report.strategy = plan.strategy;
   report.transport = plan.transport;
-  report.prediction = plan.prediction;
+  report.prediction = without_contention(plan.prediction); // its passes only wait
   report.tolerance = simulated.tolerance;
   report.context["tool"] = std::string("reckon ") + k_version;
   report.context["took"] =

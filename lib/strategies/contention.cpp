@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "documents/contention.hpp"
 #include "stats/summary.hpp"
+#include "strategies/model.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -92,13 +93,25 @@ void add_contention(Prediction& p, const Passes& passes, double traffic_s,
   p.lo_seconds += lost;
   p.mid_seconds += lost;
   p.hi_seconds += lost;
-  p.terms.push_back({"contention", lost});
+  p.terms.push_back({k_contention, lost});
 }
 
-double contention_seconds(const Prediction& prediction) {
-  const auto it = std::find_if(prediction.terms.begin(), prediction.terms.end(),
-                               [](const Term& t) { return t.name == "contention"; });
-  return it == prediction.terms.end() ? 0 : it->seconds;
+void share_processors(Prediction& prediction, const Passes& passes, double traffic_s,
+                      const CostModel& model) {
+  if (!model.one_machine() || !passes.threads) {
+    return;
+  }
+  const auto processors = static_cast<double>(model.cores());
+  double computing = 0, moving = 0;
+  for (const RankModel& rank : model.ranks()) {
+    computing += rank.worker ? static_cast<double>(*passes.threads) : 0;
+    moving += rank.lanes;
+  }
+  const double turns =
+      (std::min(computing, processors) + std::min(moving, processors)) / processors;
+  if (turns > 1) {
+    add_contention(prediction, passes, traffic_s, {turns, turns});
+  }
 }
 
 } // namespace reckon

@@ -9,6 +9,8 @@
 
 namespace reckon {
 
+class CostModel;
+
 /// How passes with this computation and the traffic slow each other.
 struct ContentionRequest {
   std::string operation; ///< the name in cells of the profile: "gemm_256"
@@ -26,7 +28,10 @@ struct ContentionRequest {
 /// layer's, and both stretch. The additional time is a term of its own.
 void add_contention(Prediction& prediction, const Passes& passes, double traffic_s,
                     const ContentionFactors& factors);
-/// The time that add_contention() added; 0 without contention.
-[[nodiscard]] double contention_seconds(const Prediction& prediction);
+/// Equation 56: add_contention() where the ranks share one machine and `passes` say how many
+/// threads a worker computes with. Threads and lanes take turns on the machine's processors; where
+/// each has its own, nothing is added.
+void share_processors(Prediction& prediction, const Passes& passes, double traffic_s,
+                      const CostModel& model);
 
 } // namespace reckon

@@ -733,7 +733,10 @@ double CostModel::cache_gain(double talkers, double part_bytes, Target target) c
   const SharedPoint& nearest = *std::ranges::min_element(points, {}, [&](const SharedPoint& p) {
     return 10 * ratio_distance(p.talkers, talkers) + ratio_distance(p.bytes, part_bytes);
   });
-  return nearest.rate.mid / shared_rate(nearest.talkers, nearest.bytes, Target::gradients).mid;
+  const double gain =
+      nearest.rate.mid / shared_rate(nearest.talkers, nearest.bytes, Target::gradients).mid;
+  const double most = nearest.rate.mid / shared_rate(talkers, part_bytes, Target::gradients).mid;
+  return std::max(1.0, std::min(gain, most));
 }
 
 std::optional<Rate> CostModel::one_processor_rate(double part_bytes) const {

@@ -208,8 +208,9 @@ private:
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
-  /// How much faster ranks write to the target than to gradients, by the setting nearest to this
-  /// one that was measured; 1 where none was.
+  /// How much faster ranks write to the target than to gradients, at least 1: the measured ratio of
+  /// the nearest setting, but no more than takes this one to that setting's rate. 1 if none was
+  /// measured.
   [[nodiscard]] double cache_gain(double talkers, double part_bytes, Target target) const;
   /// The rate at a part size, of points that ascend in it; at least one.
   [[nodiscard]] static Rate rate_at(const std::vector<SharedPoint>& points, double part_bytes);

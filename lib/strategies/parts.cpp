@@ -186,6 +186,7 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
 Passes passes_of(const GradientLayout& layout, const Workload& workload, double forward_seconds,
                  double backward_seconds) {
   Passes passes;
+  passes.threads = workload.threads;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     passes.end_bytes.push_back(layout.tensor_offset_bytes[t] + workload.tensors[t].bytes());
   }

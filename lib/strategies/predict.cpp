@@ -336,8 +336,7 @@ OpCost op_cost(const CostModel& model, double part_bytes) {
 
 namespace {
 
-/// Traffic beside a backward pass, in the order in which gradients are ready: none of it begins
-/// before its layer's gradient is there.
+/// Traffic beside a backward pass, in the order in which gradients are ready.
 struct Overlap {
   double end_s = 0;       ///< when all is over, from the start of the backward pass
   std::size_t layer = 0;  ///< from this one on nothing waits for a gradient
@@ -345,10 +344,14 @@ struct Overlap {
   double part_of_all = 1; ///< of the gradient, from that layer on
 };
 
-/// `traffic_s`: of the whole gradient, in which each byte takes as long as any other.
-Overlap beside_backward_pass(const Passes& passes, double traffic_s) {
+/// `traffic_s`: of the whole gradient, in which each byte takes as long as any other. What belongs
+/// to a layer begins when its gradient is there; with `parts`, each with the layer of its last
+/// byte.
+Overlap beside_backward_pass(const Passes& passes, double traffic_s, const Parts& parts = {}) {
   Overlap out;
   double ready = 0, before = 0;
+  std::size_t next = 0; // part in the order of offsets
+  const std::vector<std::size_t> order = parts.by_offset();
   const auto all = static_cast<double>(passes.end_bytes.back());
   for (std::size_t layer = 0; layer < passes.size(); ++layer) {
     ready += passes.backward_seconds[layer];
@@ -356,15 +359,23 @@ Overlap beside_backward_pass(const Passes& passes, double traffic_s) {
     if (ready + traffic_s * rest > out.end_s) {
       out = {ready + traffic_s * rest, layer, ready, rest};
     }
-    before = static_cast<double>(passes.end_bytes[layer]);
+    const std::uint64_t end = passes.end_bytes[layer];
+    before = static_cast<double>(end);
+    if (parts.size() > 0) { // up to the last part that is complete
+      while (next < order.size() &&
+             parts.offset_bytes[order[next]] + parts.bytes[order[next]] <= end) {
+        ++next;
+      }
+      before = next < order.size() ? static_cast<double>(parts.offset_bytes[order[next]]) : before;
+    }
   }
   return out;
 }
 
 } // namespace
 
-void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played,
-                const std::optional<double>& credit_seconds) {
+void add_passes(Prediction& p, const Passes& passes, const Parts& parts,
+                const std::optional<double>& played, const std::optional<double>& credit_seconds) {
   const double computed = passes.total_seconds();
   const double forward = sum(passes.forward_seconds), backward = computed - forward;
   const double first = passes.backward_seconds.front();
@@ -375,7 +386,7 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   // waits for all of it; by priority for what is under way by then and its first layer's own part,
   // and its last layer for the rest.
   const auto by_formula = [&](double traffic) {
-    const double left = beside_backward_pass(passes, traffic).end_s - backward;
+    const double left = beside_backward_pass(passes, traffic, parts).end_s - backward;
     if (credit_seconds) {
       return std::max(backward + std::min(left, *credit_seconds + traffic * last_layers_part) +
                           forward,
@@ -395,7 +406,7 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   p.terms = {{"passes", computed}, {"exposed", exposed}};
   const double after_sums = credit_seconds ? 0 : forward;
   const double busiest_traffic = p.busiest_seconds.value_or(0);
-  const Overlap busiest = beside_backward_pass(passes, busiest_traffic);
+  const Overlap busiest = beside_backward_pass(passes, busiest_traffic, parts);
   if (busiest_traffic > 0 && busiest.end_s + after_sums > computed) {
     p.busiest_seconds = busiest.end_s + after_sums;
   } else {

@@ -41,10 +41,12 @@ struct PartShape {
 
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).
-/// `played`: time of the whole iteration, if it was played. `credit_seconds`: where parts go by
-/// priority, the traffic that is under way at once, which nothing overtakes (it only counts without
-/// a play); absent: parts go in gradient order, and the forward pass waits for all sums.
-void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played,
+/// `parts`: of the exchange; none begins before its last byte's layer is done. `played`: time of
+/// the whole iteration, if it was played. `credit_seconds`: where parts go by priority, the traffic
+/// that is under way at once, which nothing overtakes (it only counts without a play); absent:
+/// parts go in gradient order, and the forward pass waits for all sums.
+void add_passes(Prediction& prediction, const Passes& passes, const Parts& parts,
+                const std::optional<double>& played,
                 const std::optional<double>& credit_seconds = std::nullopt);
 
 /// Takes the play's time for the whole. Its excess over the steady traffic and summation is filling

@@ -172,7 +172,9 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
     lower_bound(p, ways.least());
     add_shared_update(plan, job, ways.model(), p);
     if (plan.passes) {
-      add_passes(p, *plan.passes, std::nullopt, credit());
+      const double traffic_s = p.mid_seconds;
+      add_passes(p, *plan.passes, plan.parts, std::nullopt, credit());
+      share_processors(p, *plan.passes, traffic_s, ways.model());
     }
     return;
   }
@@ -197,7 +199,7 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
     played = std::max(*played, steady_s);
   }
   if (plan.passes) {
-    add_passes(p, *plan.passes, played, credit());
+    add_passes(p, *plan.passes, plan.parts, played, credit());
   } else if (played) {
     replace_by_played(p, *played);
   }

@@ -92,11 +92,16 @@ void compare_with_candidates(Plan& plan) {
 }
 
 Quantity exposed_quantity(const Plan& plan, double forward_s, double backward_s) {
-  return {"exposed_seconds",
-          plan.prediction.mid_seconds - plan.passes->total_seconds(),
-          in_gradient_order(plan.parts) ? "equation 18, parts in gradient order"
-                                        : "equation 18, parts by priority",
-          {{"forward", forward_s}, {"backward", backward_s}}};
+  Quantity exposed{"exposed_seconds",
+                   plan.prediction.mid_seconds - plan.passes->total_seconds(),
+                   in_gradient_order(plan.parts) ? "equation 18, parts in gradient order"
+                                                 : "equation 18, parts by priority",
+                   {{"forward", forward_s}, {"backward", backward_s}}};
+  if (const double lost = contention_seconds(plan.prediction); lost > 0 && plan.passes->threads) {
+    exposed.equation += "; equation 56: passes and traffic take turns on the processors";
+    exposed.inputs["threads"] = static_cast<double>(*plan.passes->threads);
+  }
+  return exposed;
 }
 
 } // namespace reckon

@@ -190,6 +190,8 @@ def record(build, batch, warm_up=5, iterations=20, name="model"):
     recorder = Recorder(torch, model, inputs, loss)
     document, unused = recorder.record(warm_up, iterations)
     where = torch.cuda.get_device_name(recorder.device) if recorder.marks.on_gpu else "the processor"
+    if not recorder.marks.on_gpu:
+        document["threads"] = torch.get_num_threads()
     document.update(name=name, batch=batch, provenance=f"recorded by reckon.record with PyTorch {torch.__version__} on "
                     f"{where}: order and times of {iterations} iterations after {warm_up} to warm up")
     return document, unused

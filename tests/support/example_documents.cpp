@@ -134,6 +134,7 @@ Workload example_workload() {
   w.forward_seconds = 0.01;
   w.backward_seconds = 0.02;
   w.batch = 32;
+  w.threads = 2;
   const Computation pass{.flops_per_sample = 5400, .elements_per_sample = 300, .elements = 27};
   w.layers = {{.name = "lookup",
                .forward = {.elements_per_sample = 64},

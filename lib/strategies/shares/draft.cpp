@@ -211,9 +211,11 @@ void add_play(Plan& plan, const Assigned& assigned) {
       credit =
           traffic * std::min(1.0, shape.window_parts * plan.ranks.front().lanes / shape.part_count);
     }
-    add_passes(plan.prediction, *job.passes, seconds, credit);
+    add_passes(plan.prediction, *job.passes, plan.parts, seconds, credit);
     if (job.contention) {
       add_contention(plan.prediction, *job.passes, traffic, *job.contention);
+    } else {
+      share_processors(plan.prediction, *job.passes, traffic, job.model());
     }
   } else if (seconds) {
     replace_by_played(plan.prediction, *seconds);

@@ -79,7 +79,7 @@ TEST(AddContention, StretchesWhatGoesOnTogether) {
   // the 4 s of passes after the first. At factors of 1.5 and 2 the traffic ends first, after 3 s,
   // in which 2 s are computed: 5 s instead of 4, so 8.5 s.
   Prediction p = of(3);
-  add_passes(p, passes(), std::nullopt);
+  add_passes(p, passes(), {}, std::nullopt);
   EXPECT_DOUBLE_EQ(p.mid_seconds, 7.5);
   add_contention(p, passes(), 3, {1.5, 2});
   EXPECT_DOUBLE_EQ(p.mid_seconds, 8.5);
@@ -90,7 +90,7 @@ TEST(AddContention, StretchesWhatGoesOnTogether) {
 TEST(AddContention, WithFactorsOfOneIsThePredictionWithoutBitForBit) {
   for (const double traffic : {0.0, 0.1, 1.7, 3.3, 77.7}) {
     Prediction without = of(traffic);
-    add_passes(without, passes(), std::nullopt);
+    add_passes(without, passes(), {}, std::nullopt);
     Prediction with = without;
     add_contention(with, passes(), traffic, {});
     EXPECT_EQ(with.mid_seconds, without.mid_seconds);
@@ -101,7 +101,7 @@ TEST(AddContention, WithFactorsOfOneIsThePredictionWithoutBitForBit) {
 
 TEST(AddContention, OfTrafficThatIsAllExposedIsNothing) {
   Prediction p = of(8);
-  add_passes(p, passes(), 14);
+  add_passes(p, passes(), {}, 14);
   add_contention(p, passes(), 8, {2, 2});
   EXPECT_DOUBLE_EQ(p.mid_seconds, 14);
 }

@@ -19,7 +19,7 @@ Passes passes() {
 double iteration(double traffic, const std::optional<double>& credit_seconds) {
   Prediction p;
   p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = traffic;
-  add_passes(p, passes(), std::nullopt, credit_seconds);
+  add_passes(p, passes(), {}, std::nullopt, credit_seconds);
   return p.mid_seconds;
 }
 
@@ -46,7 +46,7 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
   Prediction p;
   p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = 10;
   p.bound_by = "the port";
-  add_passes(p, late, std::nullopt);
+  add_passes(p, late, {}, std::nullopt);
   EXPECT_DOUBLE_EQ(p.mid_seconds, 100 + 9 + 3);
   EXPECT_DOUBLE_EQ(p.bound_seconds, 100 + 9 + 3);
   EXPECT_EQ(p.bound_by,
@@ -55,14 +55,14 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
   // By priority the forward pass may go on beside the traffic.
   Prediction r;
   r.lo_seconds = r.mid_seconds = r.hi_seconds = r.bound_seconds = 10;
-  add_passes(r, late, std::nullopt, 1);
+  add_passes(r, late, {}, std::nullopt, 1);
   EXPECT_DOUBLE_EQ(r.bound_seconds, 100 + 9);
   // In the middle: 10 s from 50 s on are over before the end, 90 s are not.
   Prediction q;
   q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 90;
   const Passes middle{
       .end_bytes = {10, 990, 1000}, .backward_seconds = {1, 49, 50}, .forward_seconds = {1, 1, 1}};
-  add_passes(q, middle, std::nullopt);
+  add_passes(q, middle, {}, std::nullopt);
   EXPECT_DOUBLE_EQ(q.mid_seconds, 50 + 90 * 0.99 + 3);
 }
 

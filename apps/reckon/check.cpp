@@ -83,6 +83,10 @@ int run_check(const CheckArguments& arguments) {
     write_file("-", canonical(to_json(verdict)));
   } else if (!arguments.quiet || !verdict.passed()) {
     write_file("-", render(verdict, style_for(arguments.color, STDOUT_FILENO)));
+    if (!arguments.output.empty()) {
+      write_file("-", fmt::format("\nwrote {}; later: reckon check --baseline {}\n",
+                                  arguments.output, arguments.output));
+    }
   }
   return verdict.passed() ? k_exit_ok : k_exit_verdict;
 }

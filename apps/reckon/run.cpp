@@ -286,13 +286,11 @@ private:
     return report;
   }
 
-  /// Whether the run took longer than predicted and tolerated, of what the prediction is for.
+  /// Whether the run took longer than the predicted range, of what the prediction is for.
   [[nodiscard]] bool is_late(const Report& report) const {
     const bool as_planned =
         report.as_planned() && (m_injection || without_text(m_options.habits).empty());
-    constexpr double k_worth_looking = 0.05;
-    return as_planned && !report.within_tolerance &&
-           report.p50_seconds > report.prediction.hi_seconds && report.error > k_worth_looking;
+    return as_planned && report.late();
   }
 
   void find_slow_place(Report& report, const RankTimelines& timelines) const {

@@ -217,6 +217,12 @@ struct Report {
     return other_links.empty() && (!simulation || (simulation->scenarios.empty() &&
                                                    simulation->profile.digest == profile.digest));
   }
+  /// Whether it took longer than the predicted range, by so much that the cause is worth looking
+  /// for.
+  [[nodiscard]] bool late() const {
+    constexpr double k_worth_looking = 0.05;
+    return p50_seconds > prediction.hi_seconds && error > k_worth_looking;
+  }
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;

@@ -108,6 +108,11 @@ svg.squares text { font-size: var(--size); } .squares rect { shape-rendering: cr
 .f4 { fill: var(--c4); } .f5 { fill: var(--c5); } .f6 { fill: var(--c6); }
 .line { fill: none; stroke-width: 1.6; } .many { opacity: .35; stroke-width: 1; }
 .heat td, .bar, .key, .ramp, .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+@media screen and (max-width: 40rem) {
+  table { font-size: .8rem; }
+  th, td:not(.number) { white-space: normal; } th, td { padding-right: .5rem; }
+  .heat th, .heat td { white-space: nowrap; } .sentence { min-width: 8rem; }
+}
 @media print {
   :root { color-scheme: light; }
   body { max-width: none; padding: 0; font-size: 10pt; }

@@ -66,7 +66,8 @@ std::string render(const Verdict& verdict, const Style& style) {
     for (const Finding& f : verdict.findings) {
       std::string against = f.against;
       if (f.others > 0) {
-        against += fmt::format("; {} more here", f.others);
+        against +=
+            fmt::format("; {} more {} from it", f.others, f.others == 1 ? "follows" : "follow");
       }
       table.row({{f.place, Tone::strong},
                  f.what,

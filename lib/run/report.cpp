@@ -198,7 +198,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                        "the profile says; probe again",
                        size);
   }
-  if (report.within_tolerance) {
+  if (report.within_tolerance && !report.late()) {
     return fmt::format("within the tolerance ({}); a lower --tolerance looks for the cause", size);
   }
   // Imbalance: the longest rank against the mean, among those that move anything.

@@ -225,11 +225,28 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
   const Profile& baseline = *options.baseline;
   const Comparison comparison = compare(baseline, profile);
   verdict.checks[FindingKind::baseline] += comparison.compared;
-  for (const Difference& d : comparison.differences) {
+  const auto got_worse = [](const Difference& d) {
     const bool part_gone =
         d.group == "topology" && d.after.absent() && !d.before.absent() && !d.before.number;
     const bool fails_now = d.before.number && !d.after.number;
-    if (d.effect == Effect::worse || part_gone || fails_now) {
+    return d.effect == Effect::worse || part_gone || fails_now;
+  };
+  std::map<std::string, std::uint64_t> follow; // by the cause, which is a finding itself
+  for (const Difference& d : comparison.differences) {
+    if (got_worse(d)) {
+      follow.emplace(d.where, 0);
+    }
+  }
+  const auto is_consequence = [&](const Difference& d) {
+    return d.follows_from != d.where && follow.contains(d.follows_from);
+  };
+  for (const Difference& d : comparison.differences) {
+    if (got_worse(d) && is_consequence(d)) {
+      ++follow[d.follows_from];
+    }
+  }
+  for (const Difference& d : comparison.differences) {
+    if (got_worse(d) && !is_consequence(d)) {
       const double a = d.before.number.value_or(0);
       const double b = d.after.number.value_or(0);
       auto [place, what] = place_and_what(d, profile, baseline);
@@ -240,7 +257,8 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
                                   .expected = d.before,
                                   .against = "in " + options.baseline_name,
                                   .remedy = "`reckon diff` of the two profiles lists every change",
-                                  .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
+                                  .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0,
+                                  .others = follow[d.where]});
     }
   }
   const auto note = [&](std::uint64_t count, const char* text) {
@@ -288,7 +306,7 @@ void fold(std::vector<Finding>& findings) {
              known.what == finding.what;
     });
     if (cause != kept.end()) {
-      ++cause->others;
+      cause->others += 1 + finding.others;
     } else if (!twice) {
       kept.push_back(std::move(finding));
     }

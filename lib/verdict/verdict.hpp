@@ -17,9 +17,9 @@ namespace reckon {
 /// The kind of a finding, the most serious first.
 enum class FindingKind {
   data,          ///< a measurement failed, or moved wrong data
-  contradiction, ///< measured: more than the link on its way carries
   link,          ///< a link, a port or a memory is below its maximum, or below equal ones
   like,          ///< measured: slower than its neighbours by more than the noise
+  contradiction, ///< measured: more than the link on its way carries
   ceiling,       ///< measured: far below the described rate of the link
   requirement,   ///< misses a requirement
   baseline,      ///< worse than the baseline

@@ -17,7 +17,7 @@ MODELS = ("resnet50", "gpt2", "vgg16")
 ROLES = ((2, 0), (3, 0), (4, 0), (6, 0), (8, 0), (2, 1), (3, 1), (5, 1), (6, 2))
 TRANSPORTS = ("host", "host sent", "shm", "tcp;ofi_rxm")
 PARTS = ("", "512KiB", "1MiB", "4MiB")  # "": the planner's
-BLOCK = 34  # configurations of one probe
+BLOCK = 17  # configurations of one probe
 BASELINES = ((2, "resnet50"), (2, "gpt2"), (4, "resnet50"), (4, "gpt2"))  # ranks, model
 COLLECTIVES = {"as it comes": (), "ring": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"),
                "Rabenseifner": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "6")}
@@ -191,7 +191,7 @@ def one_machine(arguments, folder):
             profile = arguments.profile or folder / f"profile-{row['number']}.json"
             if not arguments.profile:
                 say("probing")
-                call(RECKON, "probe", "--budget", "45s", "-o", profile, "--force")
+                call(RECKON, "probe", "-o", profile, "--force")
         measured = measure(folder, profile, row)
         (folder / f"row-{row['number']:03}.json").write_text(json.dumps({**measured, "profile": str(profile)}, indent=1))
         say(f"{row['number']}: {' '.join(str(c) for c in cells_of([measured])[0][1:])}")

@@ -343,7 +343,7 @@ def write_page(work, folder, found):
         elif part == "machine":
             lines += [f"## One machine of {result['processors']} processors", "",
                       f"{models}; transport host. {taken} Where workers compute on all processors the traffic takes time from "
-                      "them, which no plan predicts: predictions are those of links that nothing else uses.", "",
+                      "them, which the plans count (equation 56).", "",
                       machine_table(result["rows"]), ""]
         else:
             lines += ["## A worker is killed", "",

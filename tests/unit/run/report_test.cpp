@@ -284,11 +284,13 @@ TEST(ReportOfARun, StragglersThatWereAskedForAreTheCauseAndInTheContext) {
   EXPECT_THAT(f.report().context.at("stragglers"), testing::HasSubstr("1=2x"));
 }
 
-TEST(ReportOfARun, WithinTheToleranceNoCauseIsLookedFor) {
+TEST(ReportOfARun, WithinTheToleranceACauseIsLookedForOutsideOfTheRange) {
   Fixture f;
   f.iterations(66, 20, 60); // 10 % more than predicted
-  EXPECT_THAT(f.report(0.15).cause, testing::StartsWith("within the tolerance (+10.0 %)"));
   EXPECT_THAT(f.report(0.05).cause, testing::Not(testing::HasSubstr("tolerance")));
+  EXPECT_THAT(f.report(0.15).cause, testing::Not(testing::HasSubstr("tolerance")));
+  f.iterations(62, 20, 60); // 3.3 %
+  EXPECT_THAT(f.report(0.15).cause, testing::StartsWith("within the tolerance (+3.3 %)"));
 }
 
 TEST(ReportOfARun, AnEmulationWhoseWritesWereMostlyLateIsVoid) {

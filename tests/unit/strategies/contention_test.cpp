@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "fixtures.hpp"
+#include "strategies/model.hpp"
 #include "strategies/predict.hpp"
 #include "support/refusals.hpp"
 
@@ -97,6 +98,53 @@ TEST(AddContention, WithFactorsOfOneIsThePredictionWithoutBitForBit) {
     EXPECT_EQ(with.lo_seconds, without.lo_seconds);
     EXPECT_EQ(with.hi_seconds, without.hi_seconds);
   }
+}
+
+TEST(AddContention, IsLeftOutForPassesThatWait) {
+  Prediction p = of(3);
+  add_passes(p, passes(), {}, std::nullopt);
+  const Prediction alone = p;
+  add_contention(p, passes(), 3, {1.5, 2});
+  EXPECT_NE(p, alone);
+  EXPECT_EQ(without_contention(p), alone);
+}
+
+/// One machine with the given processors.
+Profile machine(std::uint64_t processors) {
+  Profile p = test::empty_profile("one machine");
+  p.machines = {{"m", "", 1, processors, 0, "", {}}};
+  test::add_rate(p,
+                 {.test = "fabric_aggregate",
+                  .from = "m",
+                  .to = "m",
+                  .bytes = 1U << 20U,
+                  .pairs = 1,
+                  .transport = "host",
+                  .direction = "two_way",
+                  .state = "cold"},
+                 1e9);
+  return p;
+}
+
+TEST(ShareProcessors, PassesAndTrafficTakeTurnsWhereBothNeedAll) {
+  // 3 s of traffic, of which (18) leaves 1.5 s exposed, beside 6 s of passes.
+  const auto seconds = [](std::uint64_t processors, std::optional<std::uint64_t> threads) {
+    const Profile profile = machine(processors);
+    const CostModel model(profile, default_roles(profile, 2, 0, 1), "", {});
+    Passes working = passes();
+    working.threads = threads;
+    Prediction p = of(3);
+    add_passes(p, working, {}, std::nullopt);
+    share_processors(p, working, 3, model);
+    return p.mid_seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(2, 1), 6 + 3); // nothing is hidden: the sum of both
+  EXPECT_DOUBLE_EQ(seconds(2, 8), 6 + 3);
+  // 2 threads and 2 lanes on 3 processors: turns of 4/3, and 1.5 s of traffic last 2 s beside 1.5 s
+  // of the passes.
+  EXPECT_DOUBLE_EQ(seconds(3, 1), 7.5 + 0.5);
+  EXPECT_DOUBLE_EQ(seconds(4, 1), 7.5); // a processor for each
+  EXPECT_DOUBLE_EQ(seconds(2, std::nullopt), 7.5);
 }
 
 TEST(AddContention, OfTrafficThatIsAllExposedIsNothing) {

@@ -66,6 +66,33 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
   EXPECT_DOUBLE_EQ(q.mid_seconds, 50 + 90 * 0.99 + 3);
 }
 
+TEST(PassesFormula, APartWaitsForTheLayerOfItsLastByte) {
+  // 8 s of traffic, 2 s for each quarter. Parts of three quarters and one: the first waits for the
+  // third layer's backward pass, 3 s, and 8 s follow; the bound has no parts and begins at 1 s.
+  Parts parts;
+  parts.offset_bytes = {0, 3};
+  parts.bytes = {3, 1};
+  Prediction p;
+  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = 8;
+  add_passes(p, passes(), parts, std::nullopt);
+  EXPECT_DOUBLE_EQ(p.mid_seconds, 3 + 8 + 2);
+  EXPECT_DOUBLE_EQ(p.bound_seconds, 1 + 8 + 2);
+  // A short exchange: only the part that ends with the last layer is left, half of it here.
+  parts.offset_bytes = {0, 2};
+  parts.bytes = {2, 2};
+  Prediction q;
+  q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 1;
+  add_passes(q, passes(), parts, std::nullopt);
+  EXPECT_DOUBLE_EQ(q.mid_seconds, 4 + 0.5 + 2);
+  // Parts of one layer each are as the layers.
+  parts.offset_bytes = {0, 1, 2, 3};
+  parts.bytes = {1, 1, 1, 1};
+  Prediction r;
+  r.lo_seconds = r.mid_seconds = r.hi_seconds = r.bound_seconds = 2;
+  add_passes(r, passes(), parts, std::nullopt);
+  EXPECT_DOUBLE_EQ(r.mid_seconds, iteration(2, std::nullopt));
+}
+
 TEST(PassesFormula, WithAllUnderWayPriorityIsGradientOrder) {
   for (const double traffic : {0.5, 4.0, 8.0, 30.0}) {
     EXPECT_DOUBLE_EQ(iteration(traffic, 100), iteration(traffic, std::nullopt));

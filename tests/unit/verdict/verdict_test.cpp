@@ -510,6 +510,27 @@ TEST(Verdict, CountsWhatGotWorseSinceTheBaseline) {
   }
 }
 
+TEST(Verdict, TellsSlowMemoryAndCountsWhatFollowsFromIt) {
+  Profile before;
+  before.machines = {{.id = "m0", .cores = 2}};
+  measure(before, k_stream_copy, "m0", "", 50e9);
+  measure(before, k_reduce_sum, "m0", "", 15e9);
+  measure(before, k_host_memcpy, "m0", "", 20e9);
+  measure(before, k_processor_loop, "m0", "", 1e9);
+  Profile now = before;
+  for (Cell& cell : now.cells) {
+    if (cell.key.test != k_processor_loop) {
+      for (double& sample : cell.samples) {
+        sample *= 0.66;
+      }
+      summarize_cell(cell);
+    }
+  }
+  const Verdict verdict = judge(now, {.baseline = &before});
+  EXPECT_THAT(findings(verdict), ElementsAre("baseline m0 stream_copy: 66 %"));
+  EXPECT_EQ(verdict.findings.at(0).others, 2U);
+}
+
 TEST(Verdict, TellsAPartThatIsGoneFromAQuantityThatWasNotMeasured) {
   const Profile before = dgx();
   Profile now = before;

@@ -256,7 +256,7 @@ Plan example_plan() {
               .egress_bytes = 4096,
               .ingress_bytes = 4096}};
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
-  p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}};
+  p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}, 2};
   p.asynchronous = AsyncPlan{3};
   for (std::size_t r = p.ranks.size(); r-- > 0;) {
     if (p.ranks[r].worker) {

@@ -188,7 +188,7 @@ TEST(FabricCampaigns, MeasureEveryCase) {
   std::set<pid_t> pids;
   FabricProbeOptions options = small_options();
   options.started = [&](pid_t pid) { pids.insert(pid); };
-  const RunResult result = measured(options, 3);
+  const RunResult result = measured(options, 4);
   EXPECT_LE(pids.size(), 6U); // one crew serves all cells of a pass
   expect_gone(pids);
   std::map<std::string, int> count;
@@ -198,7 +198,6 @@ TEST(FabricCampaigns, MeasureEveryCase) {
     EXPECT_EQ(cell.key.from, "m0");
     EXPECT_EQ(cell.key.to, "m0");
     EXPECT_EQ(cell.key.transport, "host");
-    EXPECT_GT(cell.key.in_flight, 0);
     EXPECT_TRUE(cell.key.direction == "one_way" || cell.key.direction == "two_way");
     // Whether time suffices for each is the machine's business; nothing may go wrong.
     EXPECT_TRUE(cell.has_value() || cell.status == CellStatus::skipped) << cell.reason;
@@ -206,6 +205,7 @@ TEST(FabricCampaigns, MeasureEveryCase) {
       continue;
     }
     ++count[cell.key.test];
+    EXPECT_GT(cell.key.in_flight, 0);
     if (cell.key.state == "warm" && cell.key.test != k_fabric_latency) {
       windowed.insert(cell.key.test);
     }

@@ -87,7 +87,6 @@ figcaption { font-size: .875rem; margin-bottom: .3rem; }
 .ramp { display: inline-block; width: 7rem; height: .7rem; vertical-align: baseline; }
 .bar { display: inline-block; height: .75rem; background: var(--use); vertical-align: middle; }
 .bar.second { background: var(--c1); } .bar.full { background: var(--warning); }
-.chart th { white-space: normal; }
 .chart { width: 100%; max-width: 60rem; }
 .bars { min-width: 8rem; width: 40%; line-height: 1.1; }
 td.bars .bar { display: block; margin: .15rem 0; min-width: 1px; }
@@ -111,6 +110,7 @@ svg.squares text { font-size: var(--size); } .squares rect { shape-rendering: cr
 @media screen and (max-width: 40rem) {
   table { font-size: .75rem; }
   th, td { padding-right: .4rem; }
+  .heat th { padding: .2rem; } .heat td { min-width: 0; padding: .25rem .15rem; } .heat small { font-size: .6rem; }
   pre { font-size: .7rem; }
   svg text { font-size: 15px; }
   table :is(th, td):first-child { position: sticky; left: 0; background: var(--ground); }

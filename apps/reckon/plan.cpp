@@ -47,6 +47,12 @@ int run_plan(Arguments& command, const PlanArguments& a) {
     fail(ErrorKind::usage, fmt::format("--{} is missing; plan needs a profile and a workload",
                                        a.profile.empty() ? "profile" : "workload"));
   }
+  if (!a.prices.empty() && a.sweep.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("--prices {}: prices compare plans; add what they differ in, as in --sweep "
+                     "servers=0,4 or --sweep port-bandwidth=25Gb/s,100Gb/s",
+                     a.prices));
+  }
   for (const std::string& text : a.set) {
     const auto [name, value] = split_assignment(text, "--set");
     set_argument(command, name, value);

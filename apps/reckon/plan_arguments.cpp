@@ -164,9 +164,10 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                  "gives the predictions a range");
   const Argument sweep =
       command
-          .option("--sweep", &a.sweep,
-                  "Compare plans for many values of a setting: k=0..8, part-bytes=64KiB,1MiB. "
-                  "Several: all combinations")
+          .option(
+              "--sweep", &a.sweep,
+              "Compare plans for many values of a setting: servers=0..8, part-bytes=64KiB,1MiB. "
+              "Several: all combinations")
           .excludes(output);
   command
       .option("--explain", &a.explain,
@@ -187,9 +188,9 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
           "--prices", &a.prices,
           "JSON file of prices: with --sweep, what machines and ports cost, to compare the price "
           "of a step too")
-      .type("FILE")
-      .needs(sweep);
-  command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
+      .type("FILE");
+  command.option("--set", &a.set,
+                 "Any of these settings as name=value: servers=4, gpu-direct=yes, ...");
 
   command.group("Ranks, parts and lanes");
   const Argument roles = command
@@ -436,7 +437,7 @@ void set_argument(Arguments& command, const std::string& name, const std::string
 Assignment split_assignment(const std::string& text, std::string_view flag) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    fail(ErrorKind::usage, fmt::format("{} '{}': write name=value, e.g. k=4", flag, text));
+    fail(ErrorKind::usage, fmt::format("{} '{}': write name=value, e.g. servers=4", flag, text));
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

@@ -37,12 +37,18 @@ double Axis::at(double value) const {
 }
 
 std::vector<double> round_numbers(const Axis& axis, std::size_t most) {
+  constexpr std::size_t k_few = 4;
   if (axis.logarithmic) {
     std::vector<double> out = powers(axis, 10, 1, {1, 2, 5});
+    if (out.size() > most) {
+      out = powers(axis, 10, 1, {1, 3});
+    }
     for (int step = 1; out.size() > most; ++step) {
       out = powers(axis, 10, step, {1});
     }
-    return out;
+    const std::vector<double> even =
+        out.size() < k_few ? round_numbers({axis.from, axis.to}, most) : std::vector<double>();
+    return even.size() > out.size() ? even : out;
   }
   const double room = (axis.to - axis.from) / static_cast<double>(most);
   double step = std::pow(10, std::floor(std::log10(room)));

@@ -17,8 +17,8 @@ struct Axis {
 };
 
 /// Round numbers within an axis, ascending, at most `most` of them (2 or more): 1, 2 or 5 times a
-/// power of ten; on a logarithmic axis powers of ten alone where that is too many, then every
-/// second one, and so on.
+/// power of ten; on a logarithmic axis 1 or 3 times one where that is too many, then powers of ten
+/// alone, then every second one, and so on, and numbers in equal steps where that is too few.
 [[nodiscard]] std::vector<double> round_numbers(const Axis& axis, std::size_t most);
 /// Powers of two within a logarithmic axis in equal steps, at most `most` of them.
 [[nodiscard]] std::vector<double> powers_of_two(const Axis& axis, std::size_t most);

@@ -389,12 +389,17 @@ std::string legend(const std::vector<std::pair<std::string, std::string>>& keys)
 }
 
 std::string bar_table(const std::vector<std::string>& heads, const std::vector<BarRow>& rows) {
-  std::string out;
-  for (std::size_t i = 0; i < heads.size(); ++i) {
-    const bool number = i > 1 && i + 1 < heads.size();
-    out += fmt::format("<th{}>{}</th>", number ? " class=\"number\"" : "", escaped(heads[i]));
+  if (rows.empty()) {
+    return "";
   }
-  out = out.empty() ? "" : "<tr>" + out + "</tr>\n";
+  const std::size_t numbers = rows.front().numbers.size();
+  const bool remarks = heads.size() > 1 + numbers;
+  std::string out = fmt::format("<tr><th>{}</th><th class=\"bars\"></th>", escaped(heads.at(0)));
+  for (std::size_t i = 1; i < heads.size(); ++i) {
+    out += fmt::format("<th class=\"{}\">{}</th>", i > numbers ? "sentence" : "number",
+                       escaped(heads[i]));
+  }
+  out += "</tr>\n";
   for (const BarRow& row : rows) {
     out += fmt::format("<tr><td>{}</td><td class=\"bars\">",
                        row.strong ? "<b>" + escaped(row.name) + "</b>" : escaped(row.name));
@@ -406,11 +411,11 @@ std::string bar_table(const std::vector<std::string>& heads, const std::vector<B
     for (const std::string& number : row.numbers) {
       out += fmt::format("<td class=\"number\">{}</td>", escaped(number));
     }
-    out += (heads.empty() ? "" : "<td class=\"sentence\">" + row.remark + "</td>") + "</tr>\n";
+    out += (remarks ? "<td class=\"sentence\">" + row.remark + "</td>" : "") + "</tr>\n";
   }
-  return rows.empty()
-             ? ""
-             : "<div class=\"scroll\"><table class=\"chart\">\n" + out + "</table></div>\n";
+  return fmt::format("<div class=\"scroll\"><table class=\"chart\" style=\"--columns:{}\">\n{}"
+                     "</table></div>\n",
+                     heads.size(), out);
 }
 
 std::string timeline_chart(const Schedule& schedule, std::span<const NamedTimeline> timelines) {

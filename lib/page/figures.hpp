@@ -40,7 +40,7 @@ struct BarRow {
   std::vector<std::string> numbers; ///< plain text
   std::string remark{};             ///< HTML
 };
-/// As a table; `heads`: of the name, the bars, each number, the remarks; or none.
+/// As a table; `heads`: of the name, of each number, and of the remarks if there are any.
 [[nodiscard]] std::string bar_table(const std::vector<std::string>& heads,
                                     const std::vector<BarRow>& rows);
 

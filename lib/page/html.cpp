@@ -41,6 +41,8 @@ std::pair<std::string_view, std::string_view> element_of(char c) {
     return {"th", ""};
   case Mark::number_head:
     return {"th", "number"};
+  case Mark::sentence_head:
+    return {"th", "sentence"};
   case Mark::cell:
     return {"td", ""};
   case Mark::number:
@@ -80,6 +82,7 @@ public:
       }
       if (!m_open.empty()) {
         m_html += reference(c);
+        m_html += c == '_' && in("table") ? "<wbr>" : ""; // a long name may break there
       }
     }
   }
@@ -100,11 +103,22 @@ private:
     } else if (tag == "span" && m_open.empty()) {
       begin("p", "");
     }
-    m_html += tag == "table" ? "<div class=\"scroll\">" : "";
+    if (tag == "table") {
+      m_html += "<div class=\"scroll\">";
+      m_table = m_html.size();
+    } else if (tag == "tr") {
+      m_cells = 0;
+    } else if (tag == "th" || tag == "td") {
+      ++m_cells;
+    }
     m_html += look.empty() ? fmt::format("<{}>", tag) : fmt::format("<{} class=\"{}\">", tag, look);
     m_open.push_back(tag);
   }
   void end() {
+    if (m_open.back() == "table") { // the template's grid needs to know
+      m_html.insert(m_table + std::string_view("<table").size(),
+                    fmt::format(" style=\"--columns:{}\"", m_cells));
+    }
     m_html += fmt::format("</{}>", m_open.back());
     m_html += m_open.back() == "table" ? "</div>\n" : m_open.size() == 1 ? "\n" : "";
     m_open.pop_back();
@@ -117,6 +131,8 @@ private:
 
   std::string m_html;
   std::vector<std::string_view> m_open; ///< outermost first
+  std::size_t m_table = 0;              ///< where the last one begins in m_html
+  std::size_t m_cells = 0;              ///< of its last row, as long as the others
 };
 
 } // namespace

@@ -66,8 +66,18 @@ std::string finding_text(const Finding& f) {
 
 // Of a profile.
 
+/// Why a part of a ceiling can be more than 100 %, if one is.
+std::string ceilings_note(const Cells& cells) {
+  return std::ranges::any_of(cells, [](const Cell* cell) { return ceiling_share(*cell) > 1; })
+             ? paragraph("More than 100 % is possible: a ceiling is what a description of the link "
+                         "promises or what another test measured, and this test may do better.",
+                         "dim")
+             : "";
+}
+
 std::string heat_maps(const Profile& profile, const Verdict& verdict) {
   std::string out;
+  Cells shown;
   for (const std::string& test : cases_of(profile)) {
     std::set<std::string> odd;
     for (const Finding& finding : verdict.findings) {
@@ -77,14 +87,16 @@ std::string heat_maps(const Profile& profile, const Verdict& verdict) {
     }
     for (const Cells& matrix : groups_of(cells_of(profile, test)).matrices) {
       out += heat_map(matrix_of(matrix), odd);
+      shown.insert(shown.end(), matrix.begin(), matrix.end());
     }
   }
-  return side_by_side(out);
+  return side_by_side(out) + ceilings_note(shown);
 }
 
 /// Curves of each case; and all cells that are in no matrix as tables.
 std::pair<std::string, std::string> curves_and_tables(const Profile& profile) {
   std::string curves, tables;
+  Cells shown;
   for (const std::string& test : cases_of(profile)) {
     const Cells cells = cells_of(profile, test);
     const std::string contention =
@@ -98,9 +110,10 @@ std::pair<std::string, std::string> curves_and_tables(const Profile& profile) {
       }
     }
     std::ranges::sort(rest, {}, [](const Cell* cell) { return cell->key; });
+    shown.insert(shown.end(), rest.begin(), rest.end());
     tables += html_of(contention + (any_value(rest) ? case_text(rest, false, k_marks) : ""));
   }
-  return {side_by_side(curves), tables};
+  return {side_by_side(curves), ceilings_note(shown) + tables};
 }
 
 // What a plan keeps busy.
@@ -192,10 +205,9 @@ std::string links_html(const std::vector<LinkUse>& uses) {
                     (use.busiest ? "<span class=\"warning\">the busiest</span> " : "") +
                         (odd.empty() ? "" : "<span class=\"bad\">" + escaped(odd) + "</span>")});
   }
-  return bar_table(
-             {"link, memory or sums", "busy, of the predicted time", "", "carries", "capacity", ""},
-             rows) +
-         (more > 0 ? paragraph(fmt::format("{} more carry less", more), "dim") : "");
+  return bar_table({"link, memory or sums", "busy", "carries", "capacity", ""}, rows) +
+         (more > 0 ? paragraph(fmt::format("{} more carry less", more), "dim") : "") +
+         (rows.empty() ? "" : paragraph("busy: of the predicted time", "dim"));
 }
 
 /// The tree with what the plan makes of each link, and what is odd.
@@ -244,8 +256,9 @@ std::string candidates_html(const Plan& plan) {
          {{c.prediction->mid_seconds / most, ""}},
          {time}});
   }
-  return plan.candidates.empty() ? ""
-                                 : bar_table({}, rows) + html_of(candidates_text(plan, k_marks));
+  return plan.candidates.empty()
+             ? ""
+             : bar_table({"strategy", "predicted"}, rows) + html_of(candidates_text(plan, k_marks));
 }
 
 /// Predicted beside measured, in pictures and in numbers.
@@ -269,10 +282,10 @@ std::string report_html(const Report& report) {
     }
   }
   add("total", report.prediction.mid_seconds, report.p50_seconds);
-  return side_by_side(
-             "<div>" +
-             legend({{"ku", "predicted"}, {"k1", report.simulation ? "simulated" : "measured"}}) +
-             bar_table({}, rows) + "</div>\n" + iterations_chart(report)) +
+  const std::string found = report.simulation ? "simulated" : "measured";
+  return side_by_side("<div>" + legend({{"ku", "predicted"}, {"k1", found}}) +
+                      bar_table({"", "predicted", found}, rows) + "</div>\n" +
+                      iterations_chart(report)) +
          html_of(report_table(report, k_marks));
 }
 

@@ -87,9 +87,8 @@ figcaption { font-size: .875rem; margin-bottom: .3rem; }
 .ramp { display: inline-block; width: 7rem; height: .7rem; vertical-align: baseline; }
 .bar { display: inline-block; height: .75rem; background: var(--use); vertical-align: middle; }
 .bar.second { background: var(--c1); } .bar.full { background: var(--warning); }
-.chart th { white-space: normal; }
 .chart { width: 100%; max-width: 60rem; }
-td.bars { min-width: 8rem; width: 40%; line-height: 1.1; }
+.bars { min-width: 8rem; width: 40%; line-height: 1.1; }
 td.bars .bar { display: block; margin: .15rem 0; min-width: 1px; }
 svg { display: block; width: 100%; height: auto; max-width: 36rem; overflow: visible; }
 svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
@@ -109,9 +108,30 @@ svg.squares text { font-size: var(--size); } .squares rect { shape-rendering: cr
 .line { fill: none; stroke-width: 1.6; } .many { opacity: .35; stroke-width: 1; }
 .heat td, .bar, .key, .ramp, .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 @media screen and (max-width: 40rem) {
-  table { font-size: .8rem; }
-  th, td:not(.number) { white-space: normal; } th, td { padding-right: .5rem; }
-  .heat th, .heat td { white-space: nowrap; } .sentence { min-width: 8rem; }
+  table { font-size: .75rem; }
+  th, td { padding-right: .4rem; }
+  .heat th { padding: .2rem; } .heat td { min-width: 0; padding: .25rem .15rem; } .heat small { font-size: .6rem; }
+  pre { font-size: .7rem; }
+  svg text { font-size: 15px; }
+  table :is(th, td):first-child { position: sticky; left: 0; background: var(--ground); }
+}
+/* On a narrow screen columns take what they need of its width; in a table of many, sentences and bars have lines of
+   their own. */
+@supports (grid-template-columns: subgrid) {
+  @media screen and (max-width: 40rem) {
+    table:not(.heat) { display: grid; grid-template-columns: repeat(var(--columns), auto); }
+    table:not(.heat) tbody { display: contents; }
+    table:not(.heat) tr { display: grid; grid-template-columns: subgrid; grid-column: 1 / -1; }
+    table:not(.heat) :is(th, td) { white-space: normal; }
+    th { align-self: end; }
+    .sentence { min-width: 0; overflow-wrap: break-word; }
+    .bars, .sentence:is(:first-child:nth-last-child(n + 4), :last-child:nth-child(n + 4)) {
+      grid-column: 1 / -1; width: 0; min-width: 100%;
+    }
+    .bars, .sentence:last-child:nth-child(n + 4) { order: 1; }
+    .bars, .sentence:last-child:nth-child(n + 4), .sentence:first-child:nth-last-child(n + 4) ~ td { border: 0; padding-top: 0; }
+    .bars:empty, .sentence:empty:is(:first-child:nth-last-child(n + 4), :last-child:nth-child(n + 4)) { display: none; }
+  }
 }
 @media print {
   :root { color-scheme: light; }

@@ -35,10 +35,8 @@ std::map<std::string, Machine> machines_of(const Plan& plan) {
   return machines;
 }
 
-double price_of_port(double bytes_per_s, const Prices& prices) {
-  if (prices.ports.empty()) {
-    return 0;
-  }
+/// The slowest listed one that carries this speed. Precondition: ports are listed.
+std::pair<double, double> port_for(double bytes_per_s, const Prices& prices) {
   constexpr double k_rounding = 1e-6;
   const auto port = prices.ports.lower_bound(bytes_per_s * (1 - k_rounding));
   if (bytes_per_s == 0 || port == prices.ports.end()) {
@@ -50,7 +48,7 @@ double price_of_port(double bytes_per_s, const Prices& prices) {
              : fmt::format("{}: /ports: no port carries {}; add one that does", prices.file,
                            to_text(Bandwidth::bytes_per_s(bytes_per_s))));
   }
-  return port->second;
+  return *port;
 }
 
 } // namespace
@@ -91,9 +89,19 @@ double price_of(const Plan& plan, const Prices& prices) {
                                          prices.file));
     }
     sum += (machine.works ? prices.worker : *prices.server) +
-           price_of_port(machine.port_bytes_per_s, prices);
+           (prices.ports.empty() ? 0 : port_for(machine.port_bytes_per_s, prices).second);
   }
   return sum;
+}
+
+std::set<double> priced_ports(const Plan& plan, const Prices& prices) {
+  std::set<double> out;
+  for (const auto& [name, machine] : machines_of(plan)) {
+    if (!prices.ports.empty()) {
+      out.insert(port_for(machine.port_bytes_per_s, prices).first);
+    }
+  }
+  return out;
 }
 
 double price_of_step(const Plan& plan, const Prices& prices) {

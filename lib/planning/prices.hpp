@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace reckon {
@@ -27,6 +28,10 @@ struct Prices {
 /// What a plan's machines cost together for Prices::per. A machine's port is the slowest listed one
 /// that carries the plan's speed. Throws Error{input} that names what the prices lack.
 [[nodiscard]] double price_of(const Plan& plan, const Prices& prices);
+
+/// The speeds, in bytes per second, of the listed ports whose prices are in price_of(); none where
+/// ports cost nothing. Throws as price_of().
+[[nodiscard]] std::set<double> priced_ports(const Plan& plan, const Prices& prices);
 
 /// What they cost for one iteration. Throws as price_of(), and where Prices::per is no known span
 /// of time.

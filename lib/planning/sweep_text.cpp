@@ -8,6 +8,7 @@
 #include "present/table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -28,6 +29,30 @@ double exposed_seconds(const Plan& plan) {
 std::pair<double, double> key_of(const SweptPlan& swept, const SweptCost& cost) {
   return swept.plan ? std::pair(cost.exposed_seconds, cost.price_of_step.value_or(0))
                     : std::pair(std::numeric_limits<double>::infinity(), 0.0);
+}
+
+/// "the workers' ports" of "the workers' ports: each sends its whole gradient (equation 8)".
+std::string in_short(const std::string& bound_by) {
+  std::size_t end = bound_by.size();
+  for (const char* details : {": ", ", ", " (", " are "}) {
+    end = std::min(end, bound_by.find(details));
+  }
+  return bound_by.substr(0, end);
+}
+
+/// "25Gb/s", as prices are listed.
+std::string ports_text(const std::set<double>& bytes_per_s) {
+  std::vector<std::string> ports;
+  for (const double speed : bytes_per_s) {
+    ports.push_back(fmt::format("{:.6g}Gb/s", speed * 8 / 1e9));
+  }
+  return fmt::format("{}", fmt::join(ports, ", "));
+}
+
+/// On two lines if it has two words.
+std::string head_of(std::string setting) {
+  const std::size_t last = setting.rfind('-');
+  return last == setting.npos ? setting : setting.insert(last + 1, "\n");
 }
 
 void mark_best(Sweep& sweep) {
@@ -68,6 +93,7 @@ Sweep weighed(std::vector<std::string> names, std::vector<SweptPlan> plans,
       try {
         cost.price = price_of(*swept.plan, *sweep.prices);
         cost.price_of_step = price_of_step(*swept.plan, *sweep.prices);
+        cost.ports = priced_ports(*swept.plan, *sweep.prices);
       } catch (const Error& error) {
         why_not = error;
         swept.why_not = error.what();
@@ -95,7 +121,7 @@ std::string render(const Sweep& sweep, const Style& style) {
   Table table(0);
   table.column("");
   for (const std::string& name : sweep.names) {
-    table.column(name, Align::right);
+    table.column(head_of(name), Align::right);
   }
   table.columns("strategy|>part|>bound");
   if (passes) {
@@ -105,8 +131,12 @@ std::string render(const Sweep& sweep, const Style& style) {
   if (ranged) {
     table.columns(">low|>high");
   }
+  const bool ports = sweep.prices && !sweep.prices->ports.empty();
+  if (ports) {
+    table.column("priced\nport", Align::right);
+  }
   if (sweep.prices) {
-    table.column(fmt::format("{}/{}", sweep.prices->currency, sweep.prices->per), Align::right);
+    table.column(fmt::format("{}/\n{}", sweep.prices->currency, sweep.prices->per), Align::right);
     table.column(fmt::format("{} a\n1000 steps", sweep.prices->currency), Align::right);
   }
   table.column("binds", Align::left, true);
@@ -118,7 +148,8 @@ std::string render(const Sweep& sweep, const Style& style) {
     std::vector<TableCell> row{{cost.best ? "*" : "", Tone::good}};
     row.insert(row.end(), values.begin(), values.end());
     if (!plan) {
-      row.resize(row.size() + 4 + (passes ? 1 : 0) + (ranged ? 2 : 0) + (sweep.prices ? 2 : 0),
+      row.resize(row.size() + 4 + (passes ? 1 : 0) + (ranged ? 2 : 0) + (ports ? 1 : 0) +
+                     (sweep.prices ? 2 : 0),
                  "-");
       row.emplace_back(why_not);
       table.row(std::move(row));
@@ -138,11 +169,14 @@ std::string render(const Sweep& sweep, const Style& style) {
       row.emplace_back(has_range ? to_text(Seconds(p.lo_seconds)) : "");
       row.emplace_back(has_range ? to_text(Seconds(p.hi_seconds)) : "");
     }
+    if (ports) {
+      row.emplace_back(ports_text(cost.ports));
+    }
     if (cost.price) {
       row.emplace_back(significant(*cost.price, 4));
       row.emplace_back(significant(*cost.price_of_step * 1000, 4), tone);
     }
-    row.emplace_back(p.bound_by);
+    row.emplace_back(in_short(p.bound_by));
     table.row(std::move(row));
   }
   std::string out = table.text(style);
@@ -194,7 +228,8 @@ Json to_json(const Sweep& sweep) {
       row["price"] = {{"currency", sweep.prices->currency},
                       {"per", sweep.prices->per},
                       {"machines", *cost.price},
-                      {"step", *cost.price_of_step}};
+                      {"step", *cost.price_of_step},
+                      {"ports_bytes_per_second", cost.ports}};
     }
     for (const Candidate& c : plan.candidates) {
       row["candidates_mid_seconds"][c.strategy] =

@@ -7,6 +7,7 @@
 #include "present/style.hpp"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace reckon {
 struct SweptCost {
   double exposed_seconds = 0; ///< of the traffic: what the passes do not hide; without passes all
   std::optional<double> price, price_of_step{}; ///< as price_of() and price_of_step()
+  std::set<double> ports{};                     ///< as priced_ports()
   bool best = false; ///< no other plan has less of one, exposed time or price of a step, and no
                      ///< more of the other
 };
@@ -33,7 +35,8 @@ struct Sweep {
 [[nodiscard]] Sweep weighed(std::vector<std::string> names, std::vector<SweptPlan> plans,
                             std::optional<Prices> prices);
 
-/// One table, the least exposed time first, then the lower price; the best are marked.
+/// One table, the least exposed time first, then the lower price; the best are marked. Of what
+/// binds it has what stands before the details.
 [[nodiscard]] std::string render(const Sweep& sweep, const Style& style);
 /// For programs, in the order of the values: an array of objects.
 [[nodiscard]] Json to_json(const Sweep& sweep);

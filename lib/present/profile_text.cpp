@@ -132,7 +132,8 @@ std::string curve_text(const Cells& cells, const Style& style) {
       "# " + heading(key.test, " " + label_of(key, all_fields()) + convention_text(cells), style);
   const bool times = !is_rate(*cells.front());
   Table table(0, times ? ">#bytes|>n|>t_min|>p50|>p99" : ">#bytes|>n|>max|>p50|>p99");
-  table.columns(moves_its_bytes(key) ? ">GB/s|>spread|~" : ">|>spread|~");
+  table.columns(moves_its_bytes(key) ? ">GB/s|>spread|~ceiling or reason"
+                                     : ">|>spread|~ceiling or reason");
   for (const Cell* cell : cells) {
     if (!cell->has_value()) {
       table.row({fmt::format("{}", cell->key.bytes),
@@ -184,7 +185,7 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
     int& number = across == KeyField::threads ? key.threads : key.pairs;
     const int column = number;
     number = 0;
-    columns[column] = field_text(cell->key, across);
+    columns[column] = column > 0 ? field_text(cell->key, across) : is_rate(*cell) ? "GB/s" : "time";
     rows[key][column] = cell;
   }
   Table table(0);
@@ -241,7 +242,11 @@ std::string list_text(const Cells& cells, const Style& style) {
     }
   }
   const bool rate = is_rate(*cells.front());
-  table.columns(rate ? ">n|>max|>p50|>p99|>spread|~" : ">n|>min|>p50|>p99|>spread|~");
+  table.columns(rate ? ">n|>max|>p50|>p99|>spread" : ">n|>min|>p50|>p99|>spread");
+  if (std::any_of(cells.begin(), cells.end(),
+                  [](const Cell* cell) { return !cell->has_value() || ceiling_share(*cell); })) {
+    table.columns("~ceiling or reason");
+  }
   for (const Cell* cell : cells) {
     std::vector<TableCell> row;
     for (const KeyField field : heads) {

@@ -53,6 +53,17 @@ std::string reasons_text(const Cells& cells, std::size_t most, bool noisy, const
   if (groups.empty()) {
     return "";
   }
+  std::string counts;
+  if (noisy) {
+    const auto missing = static_cast<std::size_t>(std::count_if(
+        cells.begin(), cells.end(), [](const Cell* cell) { return !cell->has_value(); }));
+    const auto doubtful =
+        static_cast<std::size_t>(std::count_if(cells.begin(), cells.end(), [](const Cell* cell) {
+          return cell->status == CellStatus::noisy;
+        }));
+    counts = fmt::format(": {} and {} of {} cells; one with several reasons counts for each",
+                         doubtful, missing, cells.size());
+  }
   // What failed first, then what is missing, then what is noisy; the most frequent first.
   std::vector<std::pair<CellStatus, const Group*>> order;
   for (const auto& [key, group] : groups) {
@@ -75,7 +86,8 @@ std::string reasons_text(const Cells& cells, std::size_t most, bool noisy, const
                                   : fmt::format("{} cases", group->cases.size()),
          group->text.text()});
   }
-  std::string out = "\n" + titled(noisy ? "doubtful or not measured" : "not measured", "", style) +
+  std::string out = "\n" +
+                    titled(noisy ? "doubtful or not measured" : "not measured", counts, style) +
                     table.text(style);
   if (order.size() > most) {
     out += fmt::format("  and {} more; `reckon show --csv` has the reasons of every cell\n",

@@ -18,6 +18,7 @@ enum class Colors { none, ansi256, truecolor, marks };
 struct Mark {
   static constexpr char table = '\x01', row = '\x02', head = '\x03', number_head = '\x04',
                         cell = '\x05', number = '\x06', sentence = '\x07', title = '\x0e',
+                        sentence_head = '\x17',
                         lines = '\x0f', ///< keep their blanks, none is broken
       end = '\x10';                     ///< of the last that began
   /// Of a tone that is not plain: this and the tone's number.

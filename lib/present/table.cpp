@@ -68,15 +68,23 @@ std::vector<std::size_t> Table::widths() const {
 std::string Table::marks(const Style& style) const {
   constexpr std::size_t k_long = 24; // text that may need more room than there is
   std::string head, rows;
-  for (const Column& column : m_columns) {
+  std::vector<bool> sentences; // of each column
+  for (std::size_t i = 0; i < m_columns.size(); ++i) {
+    const Column& column = m_columns[i];
+    sentences.push_back((column.wraps || column.align == Align::left) &&
+                        std::any_of(m_rows.begin(), m_rows.end(), [i](const auto& row) {
+                          return columns_of(row[i].text) > k_long;
+                        }));
     head += marked(fmt::format("{}", fmt::join(column.head, " ")),
-                   column.align == Align::right ? Mark::number_head : Mark::head);
+                   sentences[i]                   ? Mark::sentence_head
+                   : column.align == Align::right ? Mark::number_head
+                                                  : Mark::head);
   }
   for (const auto& row : m_rows) {
     std::string cells;
     for (std::size_t i = 0; i < m_columns.size(); ++i) {
       const Column& column = m_columns[i];
-      const bool sentence = column.wraps || columns_of(row[i].text) > k_long;
+      const bool sentence = sentences[i] || columns_of(row[i].text) > k_long;
       cells += marked(toned(row[i].text, row[i].tone, style), sentence ? Mark::sentence
                                                               : column.align == Align::right
                                                                   ? Mark::number

@@ -38,7 +38,7 @@ diff -u - order << 'END' || fail "another order"
 4 10Gb
 0 10Gb
 END
-stdout_matches '^\* +4 +25Gb/s .* 41\.[67][0-9]? ms +31\.60 +0\.36' '^ +0 +10Gb/s .* 143\.[0-9] ms +24\.80 +0\.98' 'goodput of 100 %'
+stdout_matches '^\* +4 +25Gb/s .* 41\.[67][0-9]? ms +25Gb/s +31\.60 +0\.36' '^ +0 +10Gb/s .* 143\.[0-9] ms +10Gb/s +24\.80 +0\.98' 'goodput of 100 %'
 ok "${resnet[@]}" --workers 8 --sweep servers=0,4 --sweep port-bandwidth=25Gb/s+-10% --prices prices.json --json
 cp "$last/stdout" rows.json
 json_check rows.json << 'END'
@@ -48,6 +48,7 @@ for row, moved in zip(rows, (1.75, 112 / 88)):
     for key, rate in (("lo_seconds", 27.5), ("mid_seconds", 25), ("hi_seconds", 22.5)):
         assert near(row[key], moved * 102228128 / (rate / 8 * 1e9), 0.01), (row, key)
 assert near(rows[1]["price"]["machines"], 31.6, 1e-9)
+assert rows[1]["price"]["ports_bytes_per_second"] == [25e9 / 8]
 assert near(rows[1]["price"]["step"], 31.6 * rows[1]["mid_seconds"] / 3600, 1e-9)
 END
 for spelt in '25Gb/s±10%' '25Gb/s+/-10%' '25 Gb/s +-0.1'; do
@@ -57,7 +58,7 @@ done
 refused 'must be below 100%' "${resnet[@]}" --workers 8 --port-bandwidth 25Gb/s+-100%
 refused 'no port carries 12.5 GB/s' "${resnet[@]}" --workers 8 --sweep port-bandwidth=100Gb/s --prices prices.json
 refused '--sweep k is given twice' "${resnet[@]}" --workers 8 --sweep k=1 --sweep k=2
-refused '--prices requires --sweep' "${resnet[@]}" --workers 8 --prices prices.json
+refused 'prices compare plans; add what they differ in, as in --sweep servers=0,4' "${resnet[@]}" --workers 8 --prices prices.json
 
 # A value without a plan has the reason in its line; without any plan it is an error. 8 + 4090 machines are more than 1024.
 ok "${resnet[@]}" --workers 8 --sweep k=4,4090

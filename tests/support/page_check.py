@@ -11,11 +11,11 @@ import re
 import sys
 import xml.etree.ElementTree
 
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "wbr"}
 BLOCKS = {"p", "h1", "h2", "h3", "li", "tr", "pre", "title", "figcaption", "summary", "text"}
 # What may stand in a page: no script, no frame, no form, nothing with a source.
 TAGS = set("""html head meta title style body header h1 p div nav a main section h2 h3 footer table tr th td span pre details
-summary code figure figcaption ul li b small br svg text tspan path rect circle""".split())
+summary code figure figcaption ul li b small br wbr svg text tspan path rect circle""".split())
 ATTRIBUTES = set("""lang charset name content http-equiv class id href style title viewbox role x y cx cy r d width height fill
 text-anchor font-weight""".split())
 
@@ -23,7 +23,8 @@ text-anchor font-weight""".split())
 class Page(html.parser.HTMLParser):
     def __init__(self, name):
         super().__init__(convert_charrefs=True)
-        self.name, self.open, self.ids, self.links, self.lines, self.line, self.row = name, [], [], [], [], "", []
+        self.name, self.open, self.ids, self.links, self.lines, self.line = name, [], [], [], [], ""
+        self.columns, self.cells = None, 0  # of the last table, of the last row
 
     def fault(self, what):
         sys.exit(f"page_check: {self.name}: line {self.getpos()[0]}: {what}")
@@ -37,10 +38,20 @@ class Page(html.parser.HTMLParser):
             if name == "href" and not value.startswith("#"):
                 self.fault(f"a link to {value}")
             if name == "style" and not re.fullmatch(
-                r"background:#[0-9a-f]{6};color:#(fff|000)|width:[0-9.]+%|--size:[0-9.]+px"
+                r"background:#[0-9a-f]{6};color:#(fff|000)|width:[0-9.]+%|--size:[0-9.]+px|--columns:[0-9]+"
                 r"|background:linear-gradient\(90deg(,#[0-9a-f]{6})+\)", value):  # fmt: skip
                 self.fault(f"style {value}")
         attributes = dict(attrs)
+        if tag == "table" and attributes.get("class") != "heat":
+            self.columns = int(attributes["style"].removeprefix("--columns:"))
+        elif tag == "table":
+            self.columns = None
+        elif tag == "tr":
+            self.cells = 0
+        elif tag in ("td", "th") and attributes.get("class") != "bars":
+            self.cells += 1
+            if self.columns and self.cells > self.columns:
+                self.fault(f"more cells in a row than the table's {self.columns} columns")
         if "id" in attributes:
             self.ids.append(attributes["id"])
         if "href" in attributes:

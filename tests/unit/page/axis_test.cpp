@@ -41,10 +41,18 @@ TEST(RoundNumbers, AreOneTwoOrFiveTimesAPowerOfTen) {
 
 TEST(RoundNumbers, ThinOutOnALongLogarithmicAxis) {
   EXPECT_THAT(round_numbers(axis(0.8, 12, true), 7), ElementsAre(1, 2, 5, DoubleEq(10)));
+  // 0.5, 1, 2, 5, 10, 20, 50, 100 would be eight.
+  EXPECT_THAT(round_numbers(axis(0.4, 100, true), 7),
+              ElementsAre(1, 3, DoubleEq(10), DoubleEq(30), DoubleEq(100)));
   // Six decades by 1, 2, 5 would be 18 marks, by decades 7.
   EXPECT_THAT(round_numbers(axis(1, 1e6, true), 7), SizeIs(7));
   EXPECT_THAT(round_numbers(axis(1, 1e6, true), 4),
               ElementsAre(1, DoubleEq(100), DoubleEq(1e4), DoubleEq(1e6)));
+}
+
+TEST(RoundNumbers, HaveEqualStepsOnAShortLogarithmicAxis) {
+  // 20 and 50 would be two.
+  EXPECT_THAT(round_numbers(axis(11, 62, true), 7), ElementsAre(20, 30, 40, 50, 60));
 }
 
 TEST(RoundNumbers, AreNeverMoreThanAskedFor) {

@@ -97,10 +97,19 @@ TEST(HeatMap, OfManyPlacesJoinsEqualNeighbours) {
 
 TEST(BarTable, HasBarsAsLongAsTheirPart) {
   const std::string html =
-      bar_table({}, {{"a<b", false, {{0.25, ""}, {7, "second"}}, {"1 s"}}, {"c", true, {}, {}}});
+      bar_table({"x", "y"}, {{"a<b", false, {{0.25, ""}, {7, "second"}}, {"1 s"}}, {"c", true}});
   EXPECT_THAT(all(html, "width:(.*?)%"), ElementsAre("25.0", "100.0"));
   EXPECT_THAT(html, AllOf(HasSubstr("<td>a&lt;b</td>"), HasSubstr("<td><b>c</b></td>")));
+  EXPECT_THAT(html,
+              HasSubstr("<th>x</th><th class=\"bars\"></th><th class=\"number\">y</th></tr>"));
+  EXPECT_THAT(html, Not(HasSubstr("sentence")));
   EXPECT_EQ(bar_table({"x", "y"}, {}), "");
+}
+
+TEST(BarTable, HasRemarksUnderTheLastHead) {
+  EXPECT_THAT(bar_table({"x", "y", "z"}, {{"a", false, {}, {"1 s"}, "<i>why</i>"}}),
+              AllOf(HasSubstr("<th class=\"number\">y</th><th class=\"sentence\">z</th>"),
+                    HasSubstr("<td class=\"sentence\"><i>why</i></td>")));
 }
 
 /// One lane of one rank with two writes and a sum.

@@ -20,18 +20,40 @@ TEST(Html, EscapesWhateverHasAMeaning) {
 
 TEST(Html, OfATableHasItsHeadsAlignmentTonesAndEscapedText) {
   Table table(2, "name|>GB/s|~cause");
-  table.row({{"<b>", Tone::strong}, "1.5", {"a & b", Tone::bad}});
+  table.row({{"<b>", Tone::strong}, "1.5", {"a & b beside a third, too", Tone::bad}});
   EXPECT_EQ(html_of(table.text(k_marks)),
-            "<div class=\"scroll\"><table><tr><th>name</th><th class=\"number\">GB/s</th>"
-            "<th>cause</th></tr><tr><td><span class=\"strong\">&lt;b&gt;</span></td>"
+            "<div class=\"scroll\"><table style=\"--columns:3\"><tr><th>name</th>"
+            "<th class=\"number\">GB/s</th><th class=\"sentence\">cause</th></tr><tr><td><span "
+            "class=\"strong\">&lt;b&gt;</span></td>"
             "<td class=\"number\">1.5</td><td class=\"sentence\"><span class=\"bad\">a &amp; "
-            "b</span></td></tr></table></div>\n");
+            "b beside a third, too</span></td></tr></table></div>\n");
 }
 
 TEST(Html, OfATableWithoutHeadsHasNoRowForThem) {
   Table table(0, "|~");
   table.row({"x", "y"});
   EXPECT_THAT(html_of(table.text(k_marks)), Not(HasSubstr("<th")));
+}
+
+TEST(Html, OfShortTextsInAColumnThatWrapsIsNotBroken) {
+  Table table(0, "name||~");
+  table.row({"servers", "4", "2"});
+  EXPECT_THAT(html_of(table.text(k_marks)), HasSubstr("<td>2</td>"));
+}
+
+TEST(Html, SaysHowManyColumnsEachTableHas) {
+  Table wide(0, "a|b|c|d"), narrow(0, "|");
+  wide.row({"1"});
+  narrow.row({"1", "2"});
+  EXPECT_THAT(html_of(narrow.text(k_marks) + wide.text(k_marks)),
+              ContainsRegex("columns:2.*columns:4"));
+}
+
+TEST(Html, OfALongNameInATableMayBreakItAtAnUnderline) {
+  Table table(0, "");
+  table.row({"cached_source"});
+  EXPECT_THAT(html_of(table.text(k_marks)), HasSubstr("cached_<wbr>source"));
+  EXPECT_THAT(html_of("cached_source"), HasSubstr("cached_source"));
 }
 
 TEST(Html, OfALongCellMayBreakItsLine) {
@@ -61,7 +83,8 @@ TEST(Html, OfATreeKeepsItsLines) {
 
 TEST(Html, IsBalancedWhateverMarksATextHas) {
   // Printable text has no marks; these are what a slip of the code could leave in it.
-  const std::string all = "\x01\x02\x03\x04\x05\x06\x07\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\n ax";
+  const std::string all =
+      "\x01\x02\x03\x04\x05\x06\x07\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\n ax";
   std::uint32_t state = 1;
   for (int round = 0; round < 500; ++round) {
     std::string text;

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace reckon {
 namespace {
 
@@ -30,6 +32,17 @@ TEST(PageOf, SaysWhichDocumentsDoNotBelongTogether) {
   EXPECT_THAT(page, HasSubstr("the report was made with another plan"));
   EXPECT_THAT(page, HasSubstr("the plan was made with another profile"));
   EXPECT_THAT(page, HasSubstr("not with p.json"));
+}
+
+TEST(PageOf, ExplainsAPartOfACeilingAboveAHundredPercent) {
+  Profile profile = test::machine_profile();
+  const std::string why = "More than 100 % is possible";
+  EXPECT_THAT(page_of({{"p.json", profile}}), Not(HasSubstr(why)));
+  const auto cell =
+      std::ranges::find_if(profile.cells, [](const Cell& c) { return c.has_value() && c.ceiling; });
+  ASSERT_NE(cell, profile.cells.end());
+  cell->ceiling->value = cell->p50 / 1.2;
+  EXPECT_THAT(page_of({{"p.json", profile}}), HasSubstr(why));
 }
 
 TEST(PageOf, WrongSumsAreNeverGood) {

@@ -18,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(SweepValues, AreARangeOrAList) {
   EXPECT_THAT(sweep_values("0..3"), ElementsAre("0", "1", "2", "3"));
@@ -97,6 +98,16 @@ TEST(Prices, AreOfMachinesAndTheSlowestPortsThatCarryTheSpeed) {
   EXPECT_DOUBLE_EQ(price_of(plan_of(8, 4, 1.25e9 * (1 + 1e-12), 1), k_prices), 29.2);
 }
 
+TEST(Prices, SayWhichListedPortsTheyAreOf) {
+  Plan plan = plan_of(2, 1, 2e9, 1);
+  EXPECT_THAT(priced_ports(plan, k_prices), ElementsAre(3.125e9));
+  plan.ranks.front().port_bytes_per_second = 1e9;
+  EXPECT_THAT(priced_ports(plan, k_prices), ElementsAre(1.25e9, 3.125e9));
+  Prices prices = k_prices;
+  prices.ports.clear();
+  EXPECT_THAT(priced_ports(plan, prices), ElementsAre());
+}
+
 TEST(Prices, CountAMachineOfSeveralRanksOnce) {
   Plan plan;
   for (std::uint64_t r = 0; r < 4; ++r) {
@@ -158,6 +169,23 @@ TEST(Sweep, MarksPlansThatNoOtherBeatsInTimeAndPrice) {
     EXPECT_NE(at.back(), text.npos) << value << text;
   }
   EXPECT_TRUE(std::is_sorted(at.begin(), at.end())) << text;
+}
+
+TEST(Sweep, NamesThePricedPortAndWhatBindsWithoutDetails) {
+  const auto text_with = [](std::optional<Prices> prices) {
+    std::vector<SweptPlan> plans{{{"a"}, plan_of(2, 0, 2e9, 0.5)}, {{"b"}, {}, "too many: 7"}};
+    plans[0].plan->prediction.bound_by = "the workers' ports: each sends all, (equation 8)";
+    return render(weighed({"port-bandwidth"}, std::move(plans), std::move(prices)), Style());
+  };
+  // 2 x 3 + 2 x 0.3 an hour; x 0.5 s / 3600 x 1000 a thousand steps.
+  const std::string text = text_with(k_prices);
+  EXPECT_THAT(text, HasSubstr("25Gb/s  6.600      0.9167  the workers' ports\n"));
+  EXPECT_THAT(text, HasSubstr("too many: 7\n"));
+  EXPECT_THAT(text, HasSubstr("    port-"));
+  Prices no_ports = k_prices;
+  no_ports.ports.clear();
+  EXPECT_THAT(text_with(no_ports), Not(HasSubstr("priced")));
+  EXPECT_THAT(text_with({}), Not(HasSubstr("priced")));
 }
 
 TEST(Sweep, ComparesWhatThePassesDoNotHide) {

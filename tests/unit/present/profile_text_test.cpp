@@ -57,6 +57,20 @@ TEST(ProfileText, ShowsWritesBetweenPairsAsARowForEachPair) {
   EXPECT_THAT(render(p, {}, {.test = "pair_write", .samples = false}), HasSubstr("#bytes"));
 }
 
+TEST(ProfileText, HasAHeadOverValuesOfNoNumberOfThreads) {
+  Profile p;
+  p.name = "threads";
+  for (const int threads : {0, 2}) {
+    Cell& cell = p.cells.emplace_back();
+    cell.key.test = "fabric_aggregate";
+    cell.key.threads = threads;
+    cell.unit = "bytes_per_second";
+    cell.samples = {1e9};
+    summarize_cell(cell);
+  }
+  EXPECT_THAT(render(p, Style{}), HasSubstr("\nGB/s  2 threads\n"));
+}
+
 TEST(ProfileText, GivesTheReasonOfEveryCellWithoutAValue) {
   const std::string text = render(test::machine_profile(), Style{});
   EXPECT_THAT(text, HasSubstr("unsupported      3  fabric_write          "

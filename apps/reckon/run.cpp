@@ -79,7 +79,13 @@ public:
     }
     check_in_place(m_plan, arguments.plan);
     m_options = options_for(arguments, m_plan);
-    if (!m_options.compute) {
+    if (const double lost = contention_seconds(m_plan.prediction); lost > 0 && !m_options.compute) {
+      if (!m_job || m_job->rank == 0) {
+        log(LogLevel::warn,
+            "passes only wait in this run, so its prediction lacks the plan's {} of contention; "
+            "--compute gemm_256 lets them compute",
+            to_text(Seconds(lost)));
+      }
       m_plan.prediction = without_contention(m_plan.prediction);
     }
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&

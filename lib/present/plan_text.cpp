@@ -299,8 +299,19 @@ std::string ranks_text(const Plan& plan, const Style& style) {
   const bool machines = !trees && plan.ranks.size() > 1 &&
                         std::all_of(plan.ranks.begin(), plan.ranks.end(),
                                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; });
+  std::vector<std::size_t> idle;
+  for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
+    const PlanRank& r = plan.ranks[i];
+    if (!r.worker && r.assigned_bytes == 0 && r.egress_bytes == 0 && r.ingress_bytes == 0) {
+      idle.push_back(i);
+    }
+  }
   return heading(machines ? "ranks, each on a machine of its own" : "ranks", style) +
-         table.text(style);
+         table.text(style) +
+         (idle.empty() ? ""
+                       : fmt::format("  rank{} {} {} nothing to do: this plan is as fast without\n",
+                                     idle.size() == 1 ? "" : "s", number_ranges(idle),
+                                     idle.size() == 1 ? "has" : "have"));
 }
 
 /// Of ranks with several network ports: each lane's port, where its thread is, and what it carries

@@ -509,7 +509,9 @@ std::string Training::report() const {
     const std::vector<double> list(times.begin(), times.end());
     return Json{{"p50", median(list)}, {"all", list}};
   };
-  const double predicted = std::max(0.0, m_plan.prediction.mid_seconds - passes);
+  // What the passes lose to the traffic is computing, not waiting.
+  const double contention = contention_seconds(m_plan.prediction);
+  const auto exposed = [&](double seconds) { return std::max(0.0, seconds - passes - contention); };
   const double measured = median({m_times.exchange.begin(), m_times.exchange.end()});
   Json json{
       {"reckon", k_version},
@@ -528,9 +530,10 @@ std::string Training::report() const {
       {"exposed_seconds", of(m_times.exposed)},
       {"exchange_seconds", of(m_times.exchange)},
       {"prediction",
-       {{"seconds", predicted},
-        {"lo_seconds", std::max(0.0, m_plan.prediction.lo_seconds - passes)},
-        {"hi_seconds", std::max(0.0, m_plan.prediction.hi_seconds - passes)},
+       {{"seconds", exposed(m_plan.prediction.mid_seconds)},
+        {"lo_seconds", exposed(m_plan.prediction.lo_seconds)},
+        {"hi_seconds", exposed(m_plan.prediction.hi_seconds)},
+        {"contention_seconds", contention},
         {"measured_seconds", measured}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -126,6 +126,15 @@ class Job:
         self._call("reckon_report", ctypes.byref(text))
         return json.loads(text.value)
 
+    def summary(self):
+        """report() in a line: a step's exposed communication, predicted and measured (from the last gradient that is ready
+        at any worker to the end)."""
+        report = self.report()
+        predicted, measured = (report["prediction"][key] for key in ("seconds", "measured_seconds"))
+        error = f" ({100 * (measured / predicted - 1):+.1f} %)" if predicted > 0 and measured > 0 else ""
+        return (f"{report['steps']} steps over {report['transport']}: exposed communication {1e3 * predicted:.4g} ms a step "
+                f"predicted, {1e3 * measured:.4g} ms measured{error}")
+
     def leave(self):
         """Leaves together with all other ranks: waits until all workers leave. Gradients stay as they are, in memory of
         their own. Nothing more where the job has ended already, by an error or otherwise."""

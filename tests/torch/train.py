@@ -113,7 +113,9 @@ def with_attach():
         memory = [p.grad.data_ptr() for p in model.parameters()]
         train("attach", job, model, ["plain"] * 5 + ["none", "accumulate", "evaluate", "none"])
         assert [p.grad.data_ptr() for p in model.parameters()] == memory, "the gradients are no views any more"
-        assert job.report() is not None
+        assert "exposed communication" in job.summary() and " ms measured" in job.summary(), job.summary()
+        of_plan = job.report()["prediction"]
+        assert of_plan["seconds"] >= 0 and of_plan["contention_seconds"] >= 0, of_plan
         # A worker without a batch counts as zeros.
         alone = torch.autograd.grad(F.cross_entropy(model(batch(0, 0)[0]), batch(0, 0)[1]), list(model.parameters()))
         model.zero_grad()

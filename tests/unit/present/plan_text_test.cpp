@@ -176,6 +176,18 @@ TEST(RenderPlan, SaysWhichServersThatWereAskedForSumNothing) {
   EXPECT_THAT(render(p, Style{}), Not(HasSubstr("servers sum")));
 }
 
+TEST(RenderPlan, SaysWhichServersHaveNothingToDo) {
+  Plan p = proxy_plan();
+  p.ranks[0].worker = true;
+  for (PlanRank& rank : p.ranks) {
+    rank.egress_bytes = rank.ingress_bytes = 100;
+  }
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("nothing to do")));
+  p.ranks[2].egress_bytes = p.ranks[2].ingress_bytes = 0;
+  EXPECT_THAT(render(p, Style{}),
+              HasSubstr("rank 2 has nothing to do: this plan is as fast without"));
+}
+
 TEST(RenderPlan, CountsTheLanesOfEachServer) {
   Plan p = proxy_plan(); // a part in lane 0 of rank 1, and one of rank 2's
   p.parts.server = {1, 2};

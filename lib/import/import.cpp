@@ -169,8 +169,10 @@ private:
       }
       if (!machine.name.empty() && !known.name.empty() && machine.name != known.name) {
         fail(ErrorKind::input,
-             fmt::format("machine {} is {} and {}; give the second another id with --machine",
-                         known.id, known.name, machine.name));
+             fmt::format("machine {} is {} and {}; give the second another id with --machine, or, "
+                         "if both are one machine, name the profile of its topology so: reckon "
+                         "probe --topology FILE --name {}",
+                         known.id, known.name, machine.name, machine.name));
       }
       if (known.name.empty()) {
         known.name = machine.name;
@@ -184,7 +186,7 @@ private:
     if (const TopologyObject* same = same_as(object)) {
       m_renamed[object.id] = same->id;
       TopologyObject& known = m_base.topology.objects[m_objects.at(same->id)];
-      if (known.name.empty()) {
+      if (known.name.empty() || is_generation(known.name)) {
         known.name = object.name;
       }
       if (known.pci_address.empty()) {
@@ -206,6 +208,9 @@ private:
     m_objects[copy.id] = m_base.topology.objects.size();
     m_base.topology.objects.push_back(std::move(copy));
   }
+
+  /// "sm_80", as topologies of NCCL say, is no model's name.
+  static bool is_generation(const std::string& name) { return name.starts_with("sm_"); }
 
   /// Whether `object`'s way up leads to `machine`.
   [[nodiscard]] bool is_in(const TopologyObject& object, const std::string& machine) const {
@@ -235,8 +240,9 @@ private:
         known.pci_address != object.pci_address) {
       return nullptr;
     }
-    if (known.kind != object.kind ||
-        (!known.name.empty() && !object.name.empty() && known.name != object.name)) {
+    const bool named = !known.name.empty() && !is_generation(known.name) && !object.name.empty() &&
+                       !is_generation(object.name);
+    if (known.kind != object.kind || (named && known.name != object.name)) {
       fail(ErrorKind::input,
            fmt::format("{} is {} {} and {} {}; give the second machine another id with --machine",
                        object.id, name_of(known.kind), known.name, name_of(object.kind),
@@ -308,10 +314,13 @@ std::string recognise_format(std::string_view text, const std::string& file) {
                                 quoted(name.substr(0, name.find('"')))));
     }
   }
+  const bool xml = lines.size() > 0 && lines[0].starts_with('<');
   lines.fail(
       0,
-      lines.size() == 0
-          ? "the file is empty; give what the tool printed"
+      lines.size() == 0 ? "the file is empty; give what the tool printed"
+      : xml
+          ? "this is XML; if it is a topology of hwloc, NCCL or RCCL, `reckon probe --topology "
+            "FILE -o profile.json` reads it"
           : fmt::format("this is no output that reckon knows ({}workloads of ASTRA-sim); if it is "
                         "one of them, say which with --format",
                         all_titles()));

@@ -392,6 +392,12 @@ private:
       }
       m_collective = m_asked;
     }
+    // "# Collective test concluded: all_reduce_perf" stands below the table.
+    for (std::size_t later = at; m_collective == nullptr && later < m_lines.size(); ++later) {
+      if (m_lines[later].find(" concluded: ") != std::string_view::npos) {
+        find_collective(later, words_of(m_lines[later]));
+      }
+    }
     if (m_collective == nullptr) {
       const Hints known = hints(at, head);
       std::vector<std::string_view> names;

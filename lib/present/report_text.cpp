@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -165,6 +166,13 @@ void add_parameters(Table& facts, const Report& report) {
                                      : "")});
     facts.row({"", checkpoint_cost(c)});
   }
+}
+
+/// Whether a text that begins with a number of percent has at least a tenth.
+bool others_matter(const std::string& percent) {
+  double share = 0;
+  std::from_chars(percent.data(), percent.data() + percent.size(), share);
+  return share >= 10;
 }
 
 /// On which links, by what, and what was different from the plan.
@@ -332,13 +340,25 @@ std::string report_table(const Report& report, const Style& style) {
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   if (report.machine_now) {
     const MachineNow& now = *report.machine_now;
+    const char* const means = report.p50_seconds >= report.prediction.lo_seconds &&
+                                      report.p50_seconds <= report.prediction.hi_seconds
+                                  ? ""
+                              : std::abs(now.error) < std::abs(report.error) / 2
+                                  ? "; so the machine changed since it was probed"
+                                  : "; so a change of the machine does not explain the error";
     facts.row(
         {{"machine now", Tone::dim},
          fmt::format("sums at {}, copies at {} of the profile's rates; at these the plan "
-                     "predicts {} ({:+.1f} %)",
+                     "predicts {}, from which the measurement differs by {:+.1f} %{}",
                      percent_text(now.sum_bytes_per_second / now.profile_sum_bytes_per_second),
                      percent_text(now.copy_bytes_per_second / now.profile_copy_bytes_per_second),
-                     time_text(now.predicted_seconds), 100 * now.error)});
+                     time_text(now.predicted_seconds), 100 * now.error, means)});
+  }
+  if (const auto others = report.context.find("other_programs");
+      others != report.context.end() && others_matter(others->second)) {
+    facts.row({{"others", Tone::warning},
+               {fmt::format("other programs had {}; run again when they are done", others->second),
+                Tone::warning}});
   }
   add_parameters(facts, report);
   if (!report.simulation) {

@@ -119,6 +119,10 @@ TEST(NcclTests, a_file_that_does_not_say_the_collective_needs_it_said_right) {
   const std::string sums = golden_text("nccl-all-reduce-4x5090.txt");
   const std::string name = "all_reduce_perf";
   EXPECT_THAT(complaint(replaced(sums, name, "")), EndsWith("add --collective all_reduce"));
+  // Newer versions name the test below the table, too.
+  EXPECT_EQ(
+      imported(replaced(sums, name, "") + "# Collective test concluded: all_reduce_perf\n").cells,
+      imported(sums).cells);
 }
 
 /// The text with this before each of its lines.
@@ -347,6 +351,8 @@ TEST(Mlc, a_node_without_processors_has_no_row_but_a_cut_off_file_is_no_such_nod
 TEST(Import, what_is_no_known_output_is_said_to_be_none) {
   EXPECT_THAT(complaint("hello\n"), HasSubstr("no output that reckon knows"));
   EXPECT_THAT(complaint(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(complaint("<?xml version=\"1.0\"?>\n<topology/>\n"),
+              HasSubstr("`reckon probe --topology FILE"));
   EXPECT_THAT(complaint(std::string("a\0b", 3)), HasSubstr("is no text"));
   EXPECT_THAT(complaint("{\n  \"schema\": \"reckon/profile\"}\n"),
               HasSubstr("output.txt:2: this is a profile of reckon already"));
@@ -575,6 +581,26 @@ TEST(Import, a_second_run_adds_samples_and_gpus_are_known_by_their_addresses) {
   CellKey key = key_of(k_write, "m0/gpu1", "m0/gpu0");
   key.state = "peer";
   EXPECT_EQ(only(p, key).samples, (std::vector<double>{6.60e9, 7.00e9}));
+}
+
+TEST(Import, a_generation_of_gpus_is_no_other_model) {
+  const Profile p = imported(golden_text("p2p-2x4090.txt"));
+  Profile topology = p; // as NCCL's, whose GPUs have no model
+  topology.cells.clear();
+  topology.context.clear();
+  topology.source = "a topology";
+  for (TopologyObject& object : topology.topology.objects) {
+    object.name = object.kind == ObjectKind::gpu ? "sm_89" : object.name;
+    object.pci_address.clear();
+  }
+  Profile merged = topology;
+  merge_import(merged, p);
+  EXPECT_EQ(merged.topology.of_kind(ObjectKind::gpu).front()->name,
+            p.topology.of_kind(ObjectKind::gpu).front()->name);
+  for (TopologyObject& object : topology.topology.objects) {
+    object.name = object.kind == ObjectKind::gpu ? "another model" : object.name;
+  }
+  EXPECT_THROW(merge_import(topology, p), Error);
 }
 
 TEST(Import, what_was_measured_here_is_not_mixed_with_what_is_imported) {

@@ -301,7 +301,7 @@ double others_share(const JobResult& result, unsigned cores) {
 
 bool disturbed(const Report& report, double others) {
   constexpr double k_much = 0.1;
-  return others > k_much && !report.within_tolerance && report.error > 0 &&
+  return others > k_much && (!report.within_tolerance || report.late()) && report.error > 0 &&
          report.p50_seconds > report.prediction.hi_seconds;
 }
 

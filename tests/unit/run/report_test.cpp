@@ -94,6 +94,8 @@ TEST(ReportOfARun, OtherProgramsSlowTheMachinesMeasurementTooAndAreNamedFirst) {
   EXPECT_EQ(busy.cause, "disturbed (+66.7 %): other programs had 83 % of the processors; run it "
                         "again when they are done");
   EXPECT_TRUE(disturbed(busy, others_share(f.result, 2)));
+  // Late within a tolerance of 100 %: its cause is looked for, and no slow place.
+  EXPECT_THAT(f.report(1).cause, testing::StartsWith("disturbed (+66.7 %)"));
   others(20); // not enough to count
   EXPECT_THAT(f.report().cause, testing::StartsWith("the machine is slower"));
   EXPECT_FALSE(disturbed(f.report(), others_share(f.result, 2)));

@@ -16,9 +16,15 @@ Passes passes() {
           .forward_seconds = {0.5, 0.5, 0.5, 0.5}};
 }
 
+Prediction of(double traffic) {
+  return {.bound_seconds = traffic,
+          .lo_seconds = traffic,
+          .mid_seconds = traffic,
+          .hi_seconds = traffic};
+}
+
 double iteration(double traffic, const std::optional<double>& credit_seconds) {
-  Prediction p;
-  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = traffic;
+  Prediction p = of(traffic);
   add_passes(p, passes(), {}, std::nullopt, credit_seconds);
   return p.mid_seconds;
 }
@@ -43,8 +49,7 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
   // nine are left, and the bound says so, too.
   const Passes late{
       .end_bytes = {50, 100, 1000}, .backward_seconds = {50, 49, 1}, .forward_seconds = {1, 1, 1}};
-  Prediction p;
-  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = 10;
+  Prediction p = of(10);
   p.bound_by = "the port";
   add_passes(p, late, {}, std::nullopt);
   EXPECT_DOUBLE_EQ(p.mid_seconds, 100 + 9 + 3);
@@ -53,13 +58,11 @@ TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
             "the port, for the last 90.0 % of the gradient, which is ready after 100 s, "
             "before the forward pass");
   // By priority the forward pass may go on beside the traffic.
-  Prediction r;
-  r.lo_seconds = r.mid_seconds = r.hi_seconds = r.bound_seconds = 10;
+  Prediction r = of(10);
   add_passes(r, late, {}, std::nullopt, 1);
   EXPECT_DOUBLE_EQ(r.bound_seconds, 100 + 9);
   // In the middle: 10 s from 50 s on are over before the end, 90 s are not.
-  Prediction q;
-  q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 90;
+  Prediction q = of(90);
   const Passes middle{
       .end_bytes = {10, 990, 1000}, .backward_seconds = {1, 49, 50}, .forward_seconds = {1, 1, 1}};
   add_passes(q, middle, {}, std::nullopt);
@@ -72,23 +75,20 @@ TEST(PassesFormula, APartWaitsForTheLayerOfItsLastByte) {
   Parts parts;
   parts.offset_bytes = {0, 3};
   parts.bytes = {3, 1};
-  Prediction p;
-  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = 8;
+  Prediction p = of(8);
   add_passes(p, passes(), parts, std::nullopt);
   EXPECT_DOUBLE_EQ(p.mid_seconds, 3 + 8 + 2);
   EXPECT_DOUBLE_EQ(p.bound_seconds, 1 + 8 + 2);
   // A short exchange: only the part that ends with the last layer is left, half of it here.
   parts.offset_bytes = {0, 2};
   parts.bytes = {2, 2};
-  Prediction q;
-  q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 1;
+  Prediction q = of(1);
   add_passes(q, passes(), parts, std::nullopt);
   EXPECT_DOUBLE_EQ(q.mid_seconds, 4 + 0.5 + 2);
   // Parts of one layer each are as the layers.
   parts.offset_bytes = {0, 1, 2, 3};
   parts.bytes = {1, 1, 1, 1};
-  Prediction r;
-  r.lo_seconds = r.mid_seconds = r.hi_seconds = r.bound_seconds = 2;
+  Prediction r = of(2);
   add_passes(r, passes(), parts, std::nullopt);
   EXPECT_DOUBLE_EQ(r.mid_seconds, iteration(2, std::nullopt));
 }

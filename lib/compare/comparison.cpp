@@ -14,7 +14,7 @@
 namespace reckon {
 namespace {
 
-using Named = std::pair<const std::string, std::string>;
+using NamedText = std::pair<const std::string, std::string>;
 
 const char* name_of(Effect effect) {
   return effect == Effect::neutral ? "neutral" : effect == Effect::better ? "better" : "worse";
@@ -213,12 +213,12 @@ void Builder::cause(std::string what, Side before, Side after) {
 
 void Builder::causes_from(std::string_view prefix, const std::map<std::string, std::string>& before,
                           const std::map<std::string, std::string>& after) {
-  for (const auto& [key, sides] : paired(before, after, &Named::first)) {
+  for (const auto& [key, sides] : paired(before, after, &NamedText::first)) {
     const auto& [a, b] = sides;
     const FactRule* const rule = fact_rule(m_result.kind, fmt::format("{}/{}", prefix, key));
     const bool ignored = rule != nullptr && rule->use == FactRule::Use::never;
     if (!ignored && (a == nullptr || b == nullptr || a->second != b->second)) {
-      const auto side = [](const Named* text) {
+      const auto side = [](const NamedText* text) {
         return text != nullptr ? text_side(text->second) : Side{};
       };
       cause(fmt::format("{} {}", prefix, key), side(a), side(b));

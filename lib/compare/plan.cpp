@@ -13,7 +13,7 @@
 namespace reckon {
 namespace {
 
-using Named = std::pair<const std::string, double>;
+using NamedNumber = std::pair<const std::string, double>;
 
 struct Amount {
   std::uint64_t parts = 0, bytes = 0;
@@ -168,8 +168,8 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
       continue;
     }
     out.text("equation", "quantities", where + "/equation", p->equation, q->equation);
-    for (const auto& [input, numbers] : paired(p->inputs, q->inputs, &Named::first)) {
-      const auto value = [](const Named* named) {
+    for (const auto& [input, numbers] : paired(p->inputs, q->inputs, &NamedNumber::first)) {
+      const auto value = [](const NamedNumber* named) {
         return named != nullptr ? std::optional(named->second) : std::nullopt;
       };
       const auto x = value(numbers.first), y = value(numbers.second);
@@ -200,8 +200,8 @@ void compare_shares(Builder& out, const Plan& before, const Plan& after) {
     return by_scheme;
   };
   const std::map<std::string, double> a = shares(before), b = shares(after);
-  for (const auto& [scheme, sides] : paired(a, b, &Named::first)) {
-    const auto share = [](const Named* named) {
+  for (const auto& [scheme, sides] : paired(a, b, &NamedNumber::first)) {
+    const auto share = [](const NamedNumber* named) {
       return named != nullptr ? std::optional(named->second) : std::nullopt;
     };
     out.number("share", "trees", fmt::format("trees/{}/share", scheme), share(sides.first),

@@ -25,6 +25,8 @@ private:
   std::uint64_t m_count = 0;
 };
 
+inline constexpr std::uint64_t k_kib = std::uint64_t{1} << 10U, k_mib = std::uint64_t{1} << 20U;
+
 /// Data per time, in bytes per second.
 class Bandwidth {
 public:

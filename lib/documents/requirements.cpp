@@ -10,7 +10,7 @@ namespace reckon {
 namespace documents {
 namespace {
 
-const std::array<std::string_view, 11> k_object_kinds = names_of<ObjectKind, 11>();
+const std::array<std::string_view, 11> k_required_kinds = names_of<ObjectKind, 11>();
 
 } // namespace
 
@@ -30,7 +30,7 @@ static void describe(Visitor& v, RequiredCell& c) {
 
 static void describe(Visitor& v, RequiredParts& p) {
   v.about("required_parts", "How many parts of a kind the topology must have.");
-  v("kind", p.kind, one_of(k_object_kinds), "Kind of the parts.");
+  v("kind", p.kind, one_of(k_required_kinds), "Kind of the parts.");
   v("name", p.name, k_name.maybe(), "Text that the parts' names contain; absent: any name.");
   v("at_least", p.at_least, k_positive_count, "Least number over all machines.");
 }

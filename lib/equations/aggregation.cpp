@@ -12,12 +12,9 @@
 namespace reckon {
 
 using equations::check_positive;
+using equations::k_tie;
 
 namespace {
-
-/// Two times that differ by less are the same time: they come from different orders of the same
-/// operations.
-constexpr double k_tie = 1e-12;
 
 void check(const SwitchTree& tree) {
   if (tree.gpus_per_switch == 0 || tree.switches == 0) {

@@ -10,6 +10,10 @@
 /// Checks of the equations' arguments. Not for other modules.
 namespace reckon::equations {
 
+/// Two times whose relative difference is smaller are the same time: they come from different
+/// orders of the same operations.
+inline constexpr double k_tie = 1e-12;
+
 /// Throws Error{usage} that names `what`.
 inline void check_positive(double value, const char* what) {
   if (!(std::isfinite(value) && value > 0)) {

@@ -16,12 +16,10 @@ namespace reckon {
 
 using equations::check_amount;
 using equations::check_positive;
+using equations::k_tie;
 
 namespace {
 
-/// Two times that differ by less are the same time: they come from different orders of the same
-/// operations.
-constexpr double k_tie = 1e-12;
 /// What any size in a document may be.
 constexpr double k_largest_bytes = 0x1p53;
 /// A partition of a few bytes would only fill the memory.

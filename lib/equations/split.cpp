@@ -14,12 +14,9 @@ namespace reckon {
 
 using equations::check_amount;
 using equations::check_positive;
+using equations::k_tie;
 
 namespace {
-
-/// Two times that differ by less are the same time: they come from different orders of the same
-/// additions.
-constexpr double k_tie = 1e-12;
 
 void check_workers(std::uint64_t workers) {
   if (workers == 0) {

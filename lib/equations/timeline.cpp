@@ -18,7 +18,7 @@ using equations::check_amount;
 
 namespace {
 
-constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t k_no_event = std::numeric_limits<std::size_t>::max();
 
 /// Plays a program: what runs goes on until the next thing ends.
 class Player {
@@ -167,7 +167,7 @@ private:
 
   void end_chunk(TimelineCollective& collective) {
     // Chunks of one collective that follow each other are one stretch.
-    TimelineEvent* last = m_last_sent == k_none ? nullptr : &events[m_last_sent];
+    TimelineEvent* last = m_last_sent == k_no_event ? nullptr : &events[m_last_sent];
     if (last != nullptr && last->end_s == m_sending_since_s && last->work == collective.work &&
         last->layer == collective.layer && last->iteration == collective.iteration) {
       last->end_s = m_now_s;
@@ -175,7 +175,7 @@ private:
       m_last_sent = events.size();
       record(TimelineStream::communication, collective.work, collective.layer, collective.iteration,
              m_sending_since_s);
-      m_last_sent = events.size() > m_last_sent ? m_last_sent : k_none;
+      m_last_sent = events.size() > m_last_sent ? m_last_sent : k_no_event;
     }
     ++collective.sent;
     if (collective.sent >= collective.timed.chunks) {
@@ -197,7 +197,7 @@ private:
   std::uint64_t m_posted = 0;
   std::vector<std::size_t> m_waiting; ///< collectives that are posted and not done
   std::vector<Arrival> m_arriving;
-  std::size_t m_last_sent = k_none; ///< its event
+  std::size_t m_last_sent = k_no_event; ///< its event
   Stream m_computing, m_aside;
   TimelineCollective* m_sending = nullptr;
   double m_sending_left_s = 0, m_sending_since_s = 0;

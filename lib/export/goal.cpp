@@ -142,9 +142,9 @@ private:
   std::vector<std::vector<std::unordered_map<std::uint32_t, Arrival>>> m_of;
 };
 
-class Writer {
+class GoalWriter {
 public:
-  Writer(const Schedule& schedule, LocalSeconds seconds, bool sums_take_turns)
+  GoalWriter(const Schedule& schedule, LocalSeconds seconds, bool sums_take_turns)
       : m_arrivals(schedule), m_seconds(std::move(seconds)), m_sums_take_turns(sums_take_turns) {}
 
   void rank(std::size_t rank, const RankProgram& program) {
@@ -206,8 +206,8 @@ std::string goal_text(const Schedule& schedule, const std::string& title,
   if (times) {
     loggops = loggops_of(times->network, schedule, why_not);
   }
-  Writer writer(schedule, times ? times->local : LocalSeconds(),
-                times && sums_take_turns(schedule, times->local, loggops));
+  GoalWriter writer(schedule, times ? times->local : LocalSeconds(),
+                    times && sums_take_turns(schedule, times->local, loggops));
   writer.put("// {}\n// calc: nanoseconds{}\n", title,
              times ? "" : "; those of sums and copies are not known here and 0");
   if (times) {

@@ -46,9 +46,9 @@ std::string in_comment(std::string text) {
   return text;
 }
 
-class Writer {
+class SimgridWriter {
 public:
-  explicit Writer(const ExportNetwork& network)
+  explicit SimgridWriter(const ExportNetwork& network)
       : m_net(network.network), m_names(unique(network.stations)) {}
 
   std::string write(const ExportNetwork& network, const std::string& title) {
@@ -211,7 +211,7 @@ std::string simgrid_xml(const ExportNetwork& network, const std::string& title) 
                      "at most {}. Play larger jobs with `reckon simulate`",
                      ranks, k_most_ranks));
   }
-  return Writer(network).write(network, title);
+  return SimgridWriter(network).write(network, title);
 }
 
 } // namespace reckon

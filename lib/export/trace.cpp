@@ -49,9 +49,9 @@ std::string text_of(const Op& op) {
   return "?";
 }
 
-class Writer {
+class TraceWriter {
 public:
-  explicit Writer(const Schedule& schedule) : m_schedule(schedule) {
+  explicit TraceWriter(const Schedule& schedule) : m_schedule(schedule) {
     put("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   }
 
@@ -180,7 +180,7 @@ std::int64_t nanoseconds_of(const JsonView& time) {
 } // namespace
 
 std::string chrome_trace(const Schedule& schedule, std::span<const NamedTimeline> timelines) {
-  Writer writer(schedule);
+  TraceWriter writer(schedule);
   for (const NamedTimeline& timeline : timelines) {
     writer.timeline(timeline);
   }

@@ -99,9 +99,9 @@ std::string values_text(const Cell& cell) {
 }
 
 /// Ids of `added` under which `base` knows the same things, and what `base` lacks added to it.
-class Places {
+class MergedPlaces {
 public:
-  explicit Places(Profile& base) : m_base(base) {
+  explicit MergedPlaces(Profile& base) : m_base(base) {
     for (std::size_t i = 0; i < base.topology.objects.size(); ++i) {
       m_objects[base.topology.objects[i].id] = i;
     }
@@ -403,7 +403,7 @@ void merge_import(Profile& base, const Profile& added) {
   }
   const bool had_tree = base.topology.objects.size() > base.machines.size();
   const std::string topology = base.context.contains("topology") ? base.context["topology"] : "";
-  Places places(base);
+  MergedPlaces places(base);
   places.add(added);
   std::map<CellKey, std::size_t> cells;
   for (const Cell& cell : base.cells) {

@@ -34,9 +34,9 @@ std::string snake(std::string_view label) {
   return out;
 }
 
-class Reader {
+class MlcReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  MlcReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options) {}
 
   Profile read(std::string_view text) {
@@ -285,7 +285,7 @@ private:
 
 Profile read_mlc(std::string_view text, const std::string& file, const ImportOptions& options) {
   const TextLines lines(text, file);
-  return Reader(lines, options).read(text);
+  return MlcReader(lines, options).read(text);
 }
 
 } // namespace reckon::import_detail

@@ -74,9 +74,9 @@ std::uint64_t width_of(std::string_view type) {
   return found == k_widths.end() ? 0 : found->second;
 }
 
-class Reader {
+class NcclTestsReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  NcclTestsReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options), m_asked(asked_collective(options)),
         m_asked_ranks(options.ranks) {}
 
@@ -628,7 +628,7 @@ private:
 Profile read_nccl_tests(std::string_view text, const std::string& file,
                         const ImportOptions& options) {
   const TextLines lines(text, file);
-  return Reader(lines, options).read(text);
+  return NcclTestsReader(lines, options).read(text);
 }
 
 } // namespace reckon::import_detail

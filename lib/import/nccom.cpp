@@ -36,9 +36,9 @@ struct Row {
 
 constexpr std::string_view k_size = "size(B)"; ///< begins the table
 
-class Reader {
+class NccomReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  NccomReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_several(machine_ids(options).size() > 1), m_out(lines.file(), options),
         m_asked(asked_collective(options)), m_asked_ranks(options.ranks) {}
 
@@ -238,7 +238,7 @@ bool is_nccom_mark(std::string_view line) {
 
 Profile read_nccom(std::string_view text, const std::string& file, const ImportOptions& options) {
   const TextLines lines(text, file);
-  Reader reader(lines, options);
+  NccomReader reader(lines, options);
   bool table = false; // a page with tables may show the JSON, too
   for (std::size_t at = 0; at < lines.size(); ++at) {
     table = table || lines[at].starts_with(k_size);

@@ -258,9 +258,9 @@ Matrix matrix_of(const JsonView& view) {
   return matrix;
 }
 
-class Reader {
+class NvbandwidthReader {
 public:
-  Reader(const std::string& file, const ImportOptions& options) : m_out(file, options) {}
+  NvbandwidthReader(const std::string& file, const ImportOptions& options) : m_out(file, options) {}
 
   Profile read(std::string_view text, const Json& json, const std::string& file) {
     const JsonView root(json, file);
@@ -438,7 +438,7 @@ Profile read_nvbandwidth(std::string_view text, const std::string& file,
   const TextLines lines(text, file);
   const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(lines.text()), file)
                                                       : PlainText(lines).document();
-  return Reader(file, options).read(text, json, file);
+  return NvbandwidthReader(file, options).read(text, json, file);
 }
 
 } // namespace reckon::import_detail

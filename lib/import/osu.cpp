@@ -60,9 +60,9 @@ std::string in_small_letters(std::string_view text) {
   return out;
 }
 
-class Reader {
+class OsuReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  OsuReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_machines(machine_ids(options)), m_ranks(options.ranks),
         m_out(lines.file(), options), m_cells(lines, options, m_out) {}
 
@@ -290,7 +290,7 @@ bool is_osu_mark(std::string_view line) {
 
 Profile read_osu(std::string_view text, const std::string& file, const ImportOptions& options) {
   const TextLines lines(text, file);
-  return Reader(lines, options).read(text);
+  return OsuReader(lines, options).read(text);
 }
 
 } // namespace reckon::import_detail

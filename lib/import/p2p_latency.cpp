@@ -41,9 +41,9 @@ std::optional<Heading> heading_of(std::string_view line) {
                  .reads = contains(line, "(P2P Reads)")};
 }
 
-class Reader {
+class P2pLatencyReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  P2pLatencyReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options) {}
 
   Profile read(std::string_view text) {
@@ -262,7 +262,7 @@ private:
 Profile read_p2p_latency(std::string_view text, const std::string& file,
                          const ImportOptions& options) {
   const TextLines lines(text, file);
-  return Reader(lines, options).read(text);
+  return P2pLatencyReader(lines, options).read(text);
 }
 
 } // namespace reckon::import_detail

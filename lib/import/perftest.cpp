@@ -32,7 +32,7 @@ constexpr std::array<Verb, 5> k_verbs{{{"RDMA Write imm", "write with immediate"
                                        {"Send imm", "send with immediate", ""},
                                        {"Send", "send", "ib_send"}}};
 
-struct Test {
+struct PerftestTest {
   const Verb* verb = nullptr; ///< null: no way between two machines
   bool latency = false, two_way = false;
   std::string title; ///< for people
@@ -43,7 +43,7 @@ struct Test {
 };
 
 /// "RDMA_Write Bidirectional BW Test", in JSON with _ for each blank.
-std::optional<Test> test_titled(std::string_view line) {
+std::optional<PerftestTest> test_titled(std::string_view line) {
   std::string title(trimmed(line));
   std::replace(title.begin(), title.end(), '_', ' ');
   const bool bandwidth = title.ends_with(" BW Test");
@@ -57,14 +57,14 @@ std::optional<Test> test_titled(std::string_view line) {
   }
   const bool ways =
       found != k_verbs.end() && !contains(title, "Multicast") && !contains(title, "forwarding");
-  return Test{.verb = ways ? &*found : nullptr,
-              .latency = !bandwidth,
-              .two_way = contains(title, "Bidirectional"),
-              .title = one_line(title)};
+  return PerftestTest{.verb = ways ? &*found : nullptr,
+                      .latency = !bandwidth,
+                      .two_way = contains(title, "Bidirectional"),
+                      .title = one_line(title)};
 }
 
 /// "ib_write_bw -b -d mlx5_0 host"
-std::optional<Test> test_called(const std::vector<std::string_view>& words) {
+std::optional<PerftestTest> test_called(const std::vector<std::string_view>& words) {
   for (const std::string_view word : words) {
     const std::string_view name = word.substr(word.find_last_of('/') + 1);
     const auto found = std::find_if(k_verbs.begin(), k_verbs.end(), [&](const Verb& v) {
@@ -75,10 +75,10 @@ std::optional<Test> test_called(const std::vector<std::string_view>& words) {
       const auto has = [&](std::string_view flag) {
         return std::find(words.begin(), words.end(), flag) != words.end();
       };
-      return Test{.verb = &*found,
-                  .latency = name.ends_with("_lat"),
-                  .two_way = has("-b") || has("--bidirectional"),
-                  .title = one_line(name)};
+      return PerftestTest{.verb = &*found,
+                          .latency = name.ends_with("_lat"),
+                          .two_way = has("-b") || has("--bidirectional"),
+                          .title = one_line(name)};
     }
   }
   return std::nullopt;
@@ -93,9 +93,9 @@ bool is_digits(std::string_view word) {
   return word.find_first_not_of("0123456789") == word.npos;
 }
 
-class Reader {
+class PerftestReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  PerftestReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options), m_cells(lines, options, m_out) {}
 
   Profile read(std::string_view text) {
@@ -155,7 +155,7 @@ private:
     if (words.empty()) {
       return;
     }
-    std::optional<Test> test = test_titled(m_lines[at]);
+    std::optional<PerftestTest> test = test_titled(m_lines[at]);
     test = test ? test : test_called(words);
     if (test) {
       end_table();
@@ -292,7 +292,7 @@ private:
     if (std::exchange(m_columns, 0) == 0) {
       return;
     }
-    const Test& test = *m_test;
+    const PerftestTest& test = *m_test;
     if (test.verb == nullptr) {
       m_out.left_out(test.title);
       return;
@@ -328,7 +328,7 @@ private:
 
   /// Client and server print the same run, one's local address being the other's remote one.
   bool is_first_of_its_run() {
-    const Test& test = *m_test;
+    const PerftestTest& test = *m_test;
     if (test.local.empty() || test.remote.empty()) {
       return true;
     }
@@ -353,7 +353,7 @@ private:
   MessageCells m_cells;
   Devices m_devices;
   std::map<std::pair<std::string, std::string>, std::size_t> m_runs; ///< by addresses: first table
-  std::optional<Test> m_test;                                        ///< that was named last
+  std::optional<PerftestTest> m_test;                                ///< that was named last
   bool m_any_table = false, m_any_rows = false;
   std::optional<std::size_t> m_empty; ///< a table's heading without rows
   std::size_t m_columns = 0;          ///< of the table; 0: there is none
@@ -377,7 +377,7 @@ bool is_perftest_mark(std::string_view line) {
 Profile read_perftest(std::string_view text, const std::string& file,
                       const ImportOptions& options) {
   const TextLines lines(text, file);
-  Reader reader(lines, options);
+  PerftestReader reader(lines, options);
   return contains(text, "\"test_info\"") ? reader.read_json(text) : reader.read(text);
 }
 

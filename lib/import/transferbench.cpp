@@ -78,9 +78,9 @@ std::string without_borders(std::string_view line) {
 constexpr std::string_view k_csv_head =
     "Test#,Transfer#,NumBytes,Src,Exe,Dst,CUs,BW(GB/s),Time(ms)";
 
-class Reader {
+class TransferbenchReader {
 public:
-  Reader(const TextLines& lines, const ImportOptions& options)
+  TransferbenchReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options) {}
 
   Profile read(std::string_view text) {
@@ -381,7 +381,7 @@ bool is_transferbench_mark(std::string_view line) {
 Profile read_transferbench(std::string_view text, const std::string& file,
                            const ImportOptions& options) {
   const TextLines lines(text, file);
-  return Reader(lines, options).read(text);
+  return TransferbenchReader(lines, options).read(text);
 }
 
 } // namespace reckon::import_detail

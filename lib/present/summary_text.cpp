@@ -15,7 +15,6 @@ namespace reckon {
 namespace {
 
 constexpr std::size_t k_most_reasons = 8;
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 
 bool everything(const CellKey& /*key*/) {
   return true;

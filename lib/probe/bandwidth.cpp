@@ -16,9 +16,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::size_t k_page = 4096;
-constexpr std::byte k_poison{0xa5};
-
 // ---------------------------------------------------------------- kernels
 
 /// The sum of all 8-byte words: every byte has to be read. `bytes` is a multiple of 64.
@@ -163,7 +160,7 @@ private:
     team.run([&](std::size_t rank) {
       const Stream& s = rank < m_forward ? streams[0] : streams[1];
       const std::size_t offset = s.slices.offset(rank - s.first_thread, 0);
-      std::memset(s.to.data() + offset, static_cast<int>(k_poison), s.slices.chunk);
+      std::memset(s.to.data() + offset, k_poison, s.slices.chunk);
       fill_with_pattern(s.from.subspan(offset, s.slices.chunk), m_bench.seed() + offset);
     });
   }

@@ -26,7 +26,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 constexpr int k_star = 4; ///< machines that test each other's ports
 
 /// What a rank sends, in each window.

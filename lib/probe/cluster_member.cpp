@@ -30,7 +30,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 constexpr std::size_t k_machine_samples = 10; // kept of each cell: they go over the network
 
 std::vector<std::string> crossing_transports(const ClusterProbeOptions& options) {

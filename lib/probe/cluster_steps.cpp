@@ -20,8 +20,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
-
 /// TCP begins with some 14 KB a connection: ten times twice as much are 14 MB under way.
 constexpr double k_warm_up_trips = 10;
 constexpr double k_window_trips = 2;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/machine_campaigns.hpp"
+#include "probe/pattern.hpp"
 
 #include "core/dtype.hpp"
 #include "documents/cells.hpp"
@@ -21,9 +22,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
-constexpr std::uint64_t k_page = 4096;
-constexpr int k_poison = 0xa5;
 /// Which of a node's memories: what communication and lookups read, what communication writes, and
 /// what belongs to the computation.
 constexpr std::size_t k_sources = 0;

@@ -33,7 +33,6 @@ void measure_copy(Workbench& bench, std::uint64_t size, bool cold, Cell& cell, S
   const std::uint64_t whole = bench.cold_bytes(0);
   const std::uint64_t place = (size + 63) / 64 * 64;
   // Warm, each visit has other places: how two of them share a cache depends on where they are.
-  constexpr std::uint64_t k_page = 4096;
   std::mt19937_64 engine(bench.seed() + static_cast<std::uint64_t>(since.count() * 1e9));
   const auto somewhere = [&](std::size_t which) {
     const std::span<std::byte> memory = bench.memory(0, which, whole);

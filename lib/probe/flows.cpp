@@ -18,7 +18,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_page = 4096;
 constexpr std::uint32_t k_source = 0, k_target = 1;      // buffers, in the order of allocation
 constexpr std::chrono::milliseconds k_longest_sleep{20}; // as the executor
 
@@ -43,7 +42,6 @@ constexpr std::size_t k_most_points = 2048; // of each flow on each lane
 /// Writes that are checked of each flow, and how much at both ends of each.
 constexpr std::uint64_t k_checked_writes = 8;
 constexpr std::uint64_t k_checked_end = 16 * 1024;
-constexpr int k_poison = 0xa5;
 
 std::vector<std::vector<double>> rows(const JsonView& view) {
   std::vector<std::vector<double>> all;

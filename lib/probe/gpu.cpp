@@ -26,8 +26,6 @@ using End = GpuPlaces::End;
 using Engine = GpuCopy::Engine;
 using Places = std::shared_ptr<GpuPlaces>;
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
-
 /// Measures copies that run at once. Seconds, or the rate of all together.
 void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& cell,
                     Seconds budget) {

@@ -14,7 +14,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 /// As the defaults of PARAM's benchmark: tables far larger than caches, bags of 28 rows.
 constexpr std::uint32_t k_rows = 1'000'000, k_bag = 28;
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* k_cuda = "cuda";
 /// Writes of a task: those of more than k_short_write_bytes take longer and vary less.
-constexpr std::uint64_t k_round_trips = 100, k_short_count = 30, k_long_count = 8;
+constexpr std::uint64_t k_pair_round_trips = 100, k_short_count = 30, k_long_count = 8;
 constexpr double k_most_in_flight = 32;
 /// A series lasts so long that what its begin and its end take is little of it.
 constexpr double k_series_s = 0.008;
@@ -187,7 +187,7 @@ void GpuPairs::measure_latency(Cell& cell, const Flow& flow, Seconds budget) {
     const Seconds end = m_clock.now() + budget;
     Samples samples;
     do {
-      for (const double both : round_trips(flow, k_round_trips, budget)) {
+      for (const double both : round_trips(flow, k_pair_round_trips, budget)) {
         samples.seconds.push_back(0.5 * both);
       }
     } while (m_clock.now() < end);

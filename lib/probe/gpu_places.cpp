@@ -16,7 +16,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint8_t k_poison = 0xa5;
 constexpr std::uint64_t k_checked_end = 1ULL << 20U; ///< of host memory, at either end
 
 /// Whether something else than PCIe joins two GPUs.

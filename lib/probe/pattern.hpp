@@ -10,6 +10,10 @@
 
 namespace reckon {
 
+inline constexpr std::uint64_t k_page = 4096;
+/// What memory holds before something is to arrive there.
+inline constexpr int k_poison = 0xa5;
+
 // The data that measurements copy and that processes send each other, checkable on arrival without
 // a stored copy: they differ from place to place and from seed to seed.
 

@@ -19,8 +19,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
-
 /// Memory for each thread, on its own node, in rows of `arrays` arrays of `part` bytes that are
 /// worked on one after another.
 class Rows {

@@ -106,9 +106,9 @@ std::vector<double> sum_of(const Together& m, const std::vector<std::size_t>& pa
   return sum;
 }
 
-class Discovery {
+class LinkDiscovery {
 public:
-  Discovery(const std::vector<SharedLink>& links, const MeasureTogether& measure)
+  LinkDiscovery(const std::vector<SharedLink>& links, const MeasureTogether& measure)
       : m_questions(link_questions(links)), m_path(paths_of(links)) {
     const auto run = [&measure](const std::vector<EndpointPair>& pairs) {
       Together m{pairs, measure(pairs)};
@@ -316,7 +316,7 @@ std::string LinkFinding::text() const {
 
 std::vector<LinkFinding> find_shared_links(const std::vector<SharedLink>& links,
                                            const MeasureTogether& measure) {
-  return Discovery(links, measure).findings();
+  return LinkDiscovery(links, measure).findings();
 }
 
 } // namespace reckon

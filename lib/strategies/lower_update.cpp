@@ -9,7 +9,7 @@ namespace reckon {
 namespace {
 
 /// Where each part's parameters and states are to be found in one rank.
-struct Places {
+struct UpdatePlaces {
   std::uint32_t parameter_buffer = 0;
   std::vector<std::uint64_t> parameter_offset; ///< by part; of those that the rank holds
   std::vector<std::uint64_t> state_offset;     ///< by part; of those that it steps
@@ -43,11 +43,11 @@ private:
   }
 
   /// Adds the buffers.
-  Places place(std::uint32_t rank) {
+  UpdatePlaces place(std::uint32_t rank) {
     RankProgram& program = m_result.ranks[rank];
     const Parts& parts = m_plan.parts;
     const bool worker = m_plan.ranks[rank].worker;
-    Places p;
+    UpdatePlaces p;
     p.parameter_buffer = static_cast<std::uint32_t>(program.buffer_bytes.size());
     p.parameter_offset.resize(parts.size());
     p.state_offset.resize(parts.size());
@@ -78,7 +78,7 @@ private:
 
   std::uint32_t append_update(LaneProgram& out, std::uint32_t rank, std::uint32_t part, Slice sum,
                               std::span<const std::uint32_t> depends_on) const {
-    const Places& places = m_places[rank];
+    const UpdatePlaces& places = m_places[rank];
     const Op op{.kind = OpKind::update,
                 .optimizer = m_result.optimizer,
                 .part = part,
@@ -151,7 +151,7 @@ private:
   LoweredSums m_where;
   Schedule m_result;
   bool m_at_server;
-  std::vector<Places> m_places;
+  std::vector<UpdatePlaces> m_places;
 };
 
 } // namespace

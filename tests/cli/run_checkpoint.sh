@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
+# timeout: 1800
 # Checkpoints while iterations go on, and runs that go on from them: whatever is killed when, the parameters are those
-# of a run that was left alone. SEED and KILLS in the environment repeat or extend the kills.
+# of a run that was left alone. SEED and KILLS in the environment repeat or extend the kills;
+# NIGHTLY=1 is a hundred of them.
 source "$(dirname "$0")/../support/shell.sh"
 
 printf 'name,elements,dtype\nhead,100001,fp32\ntail,50000,fp32\n' > model.csv
@@ -131,7 +132,8 @@ flock -w 120 busy/lock true || fail "a rank of the killed run still holds busy" 
 rm busy/step-*
 run -n 5 --checkpoint busy
 
+kills=${KILLS:-${NIGHTLY:+100}}
 mkdir kills && cd kills
-python3 "$source_dir/tests/support/kill_and_resume.py" "$RECKON" --kills "${KILLS:-20}" --seed "${SEED:-20240607}" \
+python3 "$source_dir/tests/support/kill_and_resume.py" "$RECKON" --kills "${kills:-4}" --seed "${SEED:-20240607}" \
   > ../kills.out 2>&1 || fail "$(cat ../kills.out)"
 cat ../kills.out

@@ -13,7 +13,7 @@ printf 'name,elements,dtype\nx,500000,fp32\n' > model.csv
 ok plan --profile good.json --workload model.csv --workers 4 --servers 0 --strategy ps_colocated --part-bytes 64KiB --lanes 1 -o plan.json
 
 # The profile and the workload lie beside the plan.
-exits 1 run plan.json --inject slow.json -n 3 -o report.json
+exits 1 run plan.json --inject slow.json -n 2 -w 0 -o report.json
 stdout_matches "^slow place +rank 2's port carries 0\.[234][0-9] of the profile's 8 MB/s: .* predicted so, .* measured$" \
   '^new plan +[0-9.]+ m?s predicted of a plan that knows it' '^next +reckon probe ' \
   'reckon plan --profile new-profile.json --workload model.csv .*--strategy ps_colocated .*-o new-plan.json$'
@@ -31,7 +31,7 @@ stdout_matches '^ +rank +host +slow ' '^ +2 +[^ ]+ +port 0\.[234][0-9] x '
   fail "the slow place is not first"
 
 # As predicted: not a word of it.
-ok run plan.json --inject good.json -n 3 --tolerance 1e9% -o good_report.json
+ok run plan.json --inject good.json -n 2 -w 0 --tolerance 1e9% -o good_report.json
 if json_check good_report.json <<< 'assert good_report["p50_seconds"] < 1.1 * good_report["prediction"]["mid_seconds"]' 2> busy; then
   stdout_lacks 'carries 0'
 fi
@@ -39,14 +39,14 @@ fi
 # A straggler, whom nobody announced in the plan.
 ok plan --profile good.json --workload model.csv --workers 4 --servers 0 --strategy ps_colocated --part-bytes 64KiB --lanes 1 \
   --forward 100ms --backward 300ms -o passes.json
-exits 1 run passes.json --inject good.json --straggler 1=3x -n 3
+exits 1 run passes.json --inject good.json --straggler 1=3x -n 2 -w 0
 stdout_matches "^slow place +rank 1's passes take [23]\.[0-9]+ times as long as planned"
 
 # Without the profile there is nothing to hold the run against.
 mkdir alone
 sed '/^ *"file": /d' plan.json > alone/plan.json # which would lead to it
-exits 1 run alone/plan.json --inject slow.json -n 1
+exits 1 run alone/plan.json --inject slow.json -n 1 -w 0
 stderr_has 'the slow place was not looked for' 'give the profile with --profile'
 stdout_lacks 'slow place'
-exits 1 run alone/plan.json --inject slow.json -n 1 --profile good.json
+exits 1 run alone/plan.json --inject slow.json -n 1 -w 0 --profile good.json
 stdout_has 'slow place'

@@ -21,7 +21,7 @@ namespace {
 /// Times that differ by less, relatively, are the same: the solver's precision.
 constexpr double k_same = 1e-8;
 /// Prices and times that texts do not tell apart.
-constexpr double k_alike = 1e-6;
+constexpr double k_alike_prices = 1e-6;
 /// Shares are whole multiples of this, and none is smaller than k_least_share: what the solver's
 /// rounding leaves would be trees of a few bytes.
 constexpr double k_share_step = 1e-9;
@@ -65,8 +65,8 @@ std::vector<std::size_t> in_order(const Network& model, const std::vector<double
     const Station& station = model.stations[r];
     const double busy =
         seconds > 0 ? (station.background + loads[r]) / station.bytes_per_second / seconds : 0;
-    rank.emplace_back(std::lround(-station.bytes_per_second * optimum.prices[r] / k_alike),
-                      std::lround(-busy / k_alike));
+    rank.emplace_back(std::lround(-station.bytes_per_second * optimum.prices[r] / k_alike_prices),
+                      std::lround(-busy / k_alike_prices));
   }
   std::vector<std::size_t> order = indices(loads.size());
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
@@ -83,7 +83,8 @@ std::string limit_of(const Network& model, const std::vector<double>& loads,
   std::vector<std::string> names;
   for (const std::size_t r : in_order(model, loads, optimum)) {
     const Station& station = model.stations[r];
-    if ((station.background + loads[r]) / station.bytes_per_second >= seconds * (1 - k_alike)) {
+    if ((station.background + loads[r]) / station.bytes_per_second >=
+        seconds * (1 - k_alike_prices)) {
       names.push_back(station.name);
     }
   }

@@ -24,7 +24,6 @@ namespace {
 
 /// A search ends when the dual values leave no more than this to gain; on a large network, where a
 /// play tells no smaller difference, than the second.
-constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr double k_gap = 1e-9, k_gap_of_many = 1e-4;
 constexpr std::size_t k_many_places = 24;
 /// In a network of no more places the search goes on until no tree helps by the LP's own prices.

@@ -33,7 +33,7 @@ namespace {
 /// What a plan's time may be over its bound before shallow trees are tried.
 constexpr double k_close = 0.025;
 /// Schemes that part sizes and windows are searched for, beside mixes.
-constexpr std::size_t k_most_singles = 2;
+constexpr std::size_t k_most_single_trees = 2;
 
 class Planner {
 public:
@@ -236,7 +236,7 @@ private:
     for (const auto& [seconds, f] : played) {
       take(f);
       const bool single = m_solution->choice == ForestChoice::single;
-      if (!can_be_best() || (single && m_best && m_singles == k_most_singles)) {
+      if (!can_be_best() || (single && m_best && m_singles == k_most_single_trees)) {
         continue;
       }
       m_singles += single ? 1 : 0;
@@ -425,10 +425,10 @@ private:
       p.bound_by = by_dual_values(*m_solution);
     }
     forget_busiest_at_bound(p);
-    constexpr double k_worth_saying = 0.001, k_alike = 1e-6;
+    constexpr double k_worth_saying = 0.001, k_alike_gain = 1e-6;
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
-                                            return a.gain_per_gb_s + k_alike < b.gain_per_gb_s;
+                                            return a.gain_per_gb_s + k_alike_gain < b.gain_per_gb_s;
                                           });
     if (dearest != m_solution->prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",

@@ -17,7 +17,7 @@ namespace reckon {
 namespace {
 
 /// Rates that differ by less, relatively, are the same.
-constexpr double k_same = 1e-9;
+constexpr double k_same_width = 1e-9;
 /// With more workers, stars at each of them are left out unless they are asked for.
 constexpr std::size_t k_most_stars = 64;
 
@@ -209,8 +209,8 @@ private:
     std::vector<Way> ways(m_model.workers);
     ways[root] = {std::numeric_limits<double>::infinity(), 0, root, false};
     const auto better = [](double width, std::size_t copies, const Way& than) {
-      return width > than.width * (1 + k_same) ||
-             (width > than.width * (1 - k_same) && copies < than.copies);
+      return width > than.width * (1 + k_same_width) ||
+             (width > than.width * (1 - k_same_width) && copies < than.copies);
     };
     for (std::size_t round = 0; round < ways.size(); ++round) {
       std::size_t at = ways.size();
@@ -598,7 +598,7 @@ private:
     std::vector<Tree> trees;
     scheme.shares.clear();
     for (std::size_t t = 0; t < shares.size(); ++t) {
-      if (shares[t] > k_same) {
+      if (shares[t] > k_same_width) {
         trees.push_back(std::move(scheme.trees[t]));
         scheme.shares.push_back(shares[t]);
       }

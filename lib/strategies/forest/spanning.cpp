@@ -10,8 +10,6 @@
 namespace reckon {
 namespace {
 
-constexpr double k_never = std::numeric_limits<double>::infinity();
-
 using Neighbours = std::vector<std::vector<std::size_t>>;
 
 /// All places of a tree, the nearest to `root` first, with the parent of each by place; the root's

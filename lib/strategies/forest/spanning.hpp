@@ -4,10 +4,13 @@
 #include "strategies/forest/trees.hpp"
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <vector>
 
 namespace reckon {
+
+inline constexpr double k_never = std::numeric_limits<double>::infinity();
 
 /// The cheapest trees whose lower half mirrors the upper one, when a byte through station s costs
 /// prices[s] >= 0. These trees load each of their links in both directions, so the cheapest is an

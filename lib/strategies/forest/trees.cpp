@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/trees.hpp"
 
+#include "strategies/forest/spanning.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,7 +11,6 @@
 namespace reckon {
 namespace {
 
-constexpr double k_never = std::numeric_limits<double>::infinity();
 /// Costs that differ by less are the same cost in another order of additions.
 constexpr double k_tie = 1e-13;
 constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();

@@ -18,7 +18,7 @@
 namespace reckon {
 namespace {
 
-constexpr std::int64_t k_none = -1;
+constexpr std::int64_t k_no_rank = -1;
 
 class Cutter {
 public:
@@ -128,8 +128,8 @@ private:
                   : n == 1        ? fmt::format("proxy rank {}", members[owner])
                                   : fmt::format("proxies' ring{} to rank {}",
                                          backwards ? " backwards" : "", members[owner]);
-    tree.up.assign(ranks, k_none);
-    tree.down.assign(ranks, k_none);
+    tree.up.assign(ranks, k_no_rank);
+    tree.down.assign(ranks, k_no_rank);
     const auto place = [&](std::size_t steps) { // from the owner on, in the ring's direction
       return members[(owner + (backwards ? n - steps % n : steps)) % n];
     };

@@ -16,8 +16,6 @@ namespace {
 
 using namespace testing;
 
-constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
-
 /// A copy on one node, of 1, 10 and 100 MiB at 10 GB/s: alone, beside two products of matrices and
 /// beside lookups that make it half as fast again; and a product that takes 3 ms alone.
 Profile contended() {

@@ -10,6 +10,11 @@ option(RECKON_WERROR "Treat warnings in reckon's own code as errors" OFF)
 option(RECKON_TIDY "Run clang-tidy while compiling" OFF)
 set(RECKON_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: 'address,undefined' or 'thread'")
 
+# Where python3 looks below /usr/local, as lib/python3.11/dist-packages.
+execute_process(COMMAND python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))" OUTPUT_VARIABLE python_dir ERROR_QUIET)
+string(REGEX MATCH "lib/python3[^/]*/[a-z]+-packages" python_dir "${python_dir}lib/python3/dist-packages") # the last where there is none
+set(RECKON_PYTHON_DIR "${python_dir}" CACHE PATH "Where the Python package is installed, below the prefix")
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()

@@ -45,8 +45,6 @@ function(reckon_test_settings target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/tests) # "support/x.hpp"
   target_compile_definitions(${target} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
-  # Tests name the members that matter; g++ 12 warns of the others even where each is named.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(RECKON_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   else()

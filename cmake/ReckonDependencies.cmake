@@ -35,6 +35,10 @@ reckon_optional(FABRIC "${LIBFABRIC_FOUND}" "libfabric ${LIBFABRIC_VERSION}" "li
 pkg_check_modules(PMIX QUIET IMPORTED_TARGET pmix)
 reckon_optional(PMIX "${PMIX_FOUND}" "PMIx ${PMIX_VERSION}: mpirun, prterun and srun start the ranks" "libpmix-dev")
 
+if(PMIX_LIBDIR MATCHES "^/usr/lib") # Debian's pkg-config file asks for a run path, which nothing needs there
+  set_target_properties(PkgConfig::PMIX PROPERTIES INTERFACE_LINK_OPTIONS "")
+endif()
+
 include(ReckonCuda)
 
 pkg_check_modules(SIMGRID QUIET IMPORTED_TARGET simgrid)

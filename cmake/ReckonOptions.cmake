@@ -10,6 +10,11 @@ option(RECKON_WERROR "Treat warnings in reckon's own code as errors" OFF)
 option(RECKON_TIDY "Run clang-tidy while compiling" OFF)
 set(RECKON_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: 'address,undefined' or 'thread'")
 
+# Where python3 looks below /usr/local, as lib/python3.11/dist-packages.
+execute_process(COMMAND python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))" OUTPUT_VARIABLE python_dir ERROR_QUIET)
+string(REGEX MATCH "lib/python3[^/]*/[a-z]+-packages" python_dir "${python_dir}lib/python3/dist-packages") # the last where there is none
+set(RECKON_PYTHON_DIR "${python_dir}" CACHE PATH "Where the Python package is installed, below the prefix")
+
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -36,8 +41,13 @@ reckon_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-convers
   -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion)
 target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # gcc 12 reports these wrongly inside the standard library at -O2 (GCC bugs 105562, 105651).
-  reckon_cxx_options(-Wno-maybe-uninitialized -Wno-restrict)
+  # gcc 12 reports these wrongly inside the standard library at -O2 (GCC bugs 105329, 105562, 105651), and the members that
+  # designated initializers rightly leave out.
+  reckon_cxx_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
+    -Wno-missing-field-initializers)
+  if(CMAKE_UNITY_BUILD) # which makes each file look like a header
+    reckon_cxx_options(-Wno-subobject-linkage)
+  endif()
   # Collects its garbage later: a tenth less time for the larger files, and a tenth more memory.
   reckon_cxx_options("SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=2000000")
 endif()

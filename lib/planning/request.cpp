@@ -376,8 +376,7 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
 
 /// Says which of the profile's machines the plan leaves out, and whose GPUs do nothing.
 void add_unused(Plan& plan, const Profile& profile, std::size_t devices) {
-  using Machine = std::pair<std::string, std::uint64_t>;
-  std::map<Machine, bool> used; // whether it works
+  std::map<std::pair<std::string, std::uint64_t>, bool> used; // of a machine: whether it works
   for (const PlanRank& rank : plan.ranks) {
     used[{rank.machine, rank.machine_number.value_or(0)}] |= rank.worker;
   }

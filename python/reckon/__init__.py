@@ -16,4 +16,5 @@ the whole way.
 from ._job import Job, ReckonError, Work, join, serve
 from ._training import attach, ddp_hook
 
+__version__ = "0.1.0"
 __all__ = ["Job", "ReckonError", "Work", "attach", "ddp_hook", "join", "record", "serve"]

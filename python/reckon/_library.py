@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pathlib
+import shutil
 
 OK, PENDING, INPUT, UNAVAILABLE, FAILED, PEER, INTERNAL = 0, 1, 2, 3, 4, 5, 70
 DTYPES = ("float32", "float16", "bfloat16")  # by number, as PyTorch calls them
@@ -55,17 +56,30 @@ FUNCTIONS = {
 }
 
 
+def beside(program):
+    """The libraries of the build or the installation that this file `reckon` is of."""
+    folder = pathlib.Path(program).resolve().parent
+    return [*folder.parent.glob("libreckon/libreckon.so.0"), *of_prefix(folder.parent)]
+
+
+def of_prefix(prefix):
+    return [path for folder in ("lib*", "lib/*") for path in sorted(prefix.glob(f"{folder}/libreckon.so.0"))]
+
+
 def places():
-    """Where the library may be: $RECKON_LIBRARY alone, else that of this installation or source tree, else the system's."""
+    """Where the library may be: $RECKON_LIBRARY alone, else that of this installation or source tree, of the `reckon` on PATH,
+    the system's."""
     given = os.environ.get("RECKON_LIBRARY")
     if given:
         return [given]
     here = pathlib.Path(__file__).resolve()
-    if here.parts[-5:-2] == ("share", "reckon", "python"):
-        found = [path for folder in ("lib*", "lib/*") for path in here.parents[4].glob(f"{folder}/libreckon.so.0")]
+    if here.parts[-3] in ("dist-packages", "site-packages"):  # PREFIX/lib/python3.11/dist-packages/reckon
+        found = of_prefix(here.parents[4])
     else:
         found = sorted(here.parents[2].glob("build/*/apps/libreckon/libreckon.so.0"),
                        key=lambda path: path.stat().st_mtime, reverse=True)
+    program = shutil.which("reckon")
+    found += beside(program) if program else []
     return [str(path) for path in found] + ["libreckon.so.0"]
 
 
@@ -81,5 +95,5 @@ def load():
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
         return library
-    raise ReckonError(f"cannot load libreckon ({'; '.join(errors)}); install reckon, or say where the library is by "
-                      "RECKON_LIBRARY=/path/to/libreckon.so", UNAVAILABLE)
+    raise ReckonError(f"cannot load libreckon ({'; '.join(errors)}); install reckon or put it on PATH, or say where "
+                      "the library is by RECKON_LIBRARY=/path/to/libreckon.so", UNAVAILABLE)

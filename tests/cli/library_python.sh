@@ -6,7 +6,8 @@ need_unsanitized "Python, which is not sanitized, cannot load the library"
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 mv first prefix # an installation works wherever it lies
-export PYTHONPATH=$PWD/prefix/share/reckon/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH
+PYTHONPATH=$(compgen -G "$PWD/prefix/lib/python3*/*-packages")
 python3 - << 'PYTHON' || fail "the package does not fit the library"
 import os, re
 import reckon

@@ -15,7 +15,7 @@ import sys
 import time
 
 k_builds = {
-    "program": ("release", ["reckon"]),
+    "program": ("release", ["installed"]),
     "tests": ("release", ["code-tests", "program-tests"]),
     "sanitized": ("asan-ubsan", ["code-tests"]),
 }

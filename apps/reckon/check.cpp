@@ -39,7 +39,7 @@ int run_check(const CheckArguments& arguments) {
   const bool measures = arguments.profile.empty();
   if (!measures && !(arguments.output.empty() && arguments.budget.empty())) {
     fail(ErrorKind::usage,
-         "check PROFILE measures nothing: leave -o and --budget away, or PROFILE to measure this "
+         "check PROFILE measures nothing: leave -o and --time away, or PROFILE to measure this "
          "machine");
   }
   refuse_overwriting(arguments.output, {arguments.baseline, arguments.require}, "profile");
@@ -111,10 +111,11 @@ void add_check_command(Arguments& program) {
       .option("-o,--output", &arguments->output,
               "File of the result: the profile that was measured; an older one is replaced")
       .type("PROFILE");
-  command.option("--budget", &arguments->budget, "Time that it may take: to measure, as for probe");
+  command.option("--time", &arguments->budget, "Time that it may take: to measure, as for probe");
   command.option("-q,--quiet", &arguments->quiet, "Print nothing unless something is wrong");
   command.option("--json", &arguments->json, "JSON on standard output: one document");
   command.color(&arguments->color);
+  command.renamed("--budget", "--time");
   command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 not "
                  "available here; 130 interrupted.");
   command.action([arguments] { return run_check(*arguments); });

@@ -34,13 +34,25 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-[[noreturn]] void no_such_command(const std::string& before, const std::string& given,
-                                  const std::vector<std::string>& names) {
+/// Of each command, by the former names of its options and commands: what they are called now.
+using Renamed = std::map<const CLI::App*, std::map<std::string, std::string>>;
+
+/// What is now called something else in this command; empty: nothing that was called so.
+std::string now_called_in(const CLI::App& app, const Renamed& renamed, const std::string& name) {
+  const auto of = renamed.find(&app);
+  return of != renamed.end() && of->second.contains(name) ? of->second.at(name) : "";
+}
+
+[[noreturn]] void no_such_command(const CLI::App& app, const Renamed& renamed,
+                                  const std::string& before, const std::string& given) {
+  const std::vector<std::string> names = commands_of(app);
+  const std::string now = now_called_in(app, renamed, given);
   const std::string near = did_you_mean(given, names);
   fail(ErrorKind::usage,
-       fmt::format("there is no command '{}{}'; {}", before, one_line(given),
-                   near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
-                                : fmt::format("did you mean '{}'?", near)));
+       fmt::format("there is no command '{}{}'{}", before, one_line(given),
+                   !now.empty()   ? fmt::format(": it is now '{}'", now)
+                   : near.empty() ? fmt::format("; use one of {}", fmt::join(names, ", "))
+                                  : fmt::format("; did you mean '{}'?", near)));
 }
 
 constexpr std::string_view k_did_you_mean = "; did you mean '"; ///< ends what says its own remedy
@@ -64,9 +76,6 @@ std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
              : fmt::format("see reckon {}--help", path);
 }
 
-/// Of each command, by the former names of its options: what they are called now.
-using Renamed = std::map<const CLI::App*, std::map<std::string, std::string>>;
-
 /// What the parser could not read, in the form of every other error.
 [[noreturn]] void fail_to_parse(const CLI::App& app, const Renamed& renamed,
                                 const CLI::ParseError& error) {
@@ -78,15 +87,13 @@ using Renamed = std::map<const CLI::App*, std::map<std::string, std::string>>;
   }
   const std::vector<std::string> unknown = app.remaining(true);
   if (!unknown.empty()) {
-    const std::vector<std::string> commands = commands_of(*innermost);
     const bool option = unknown.front().starts_with("-");
-    if (!option && !commands.empty()) {
-      no_such_command(path, unknown.front(), commands);
+    if (!option && !commands_of(*innermost).empty()) {
+      no_such_command(*innermost, renamed, path, unknown.front());
     }
     const std::string name = unknown.front().substr(0, unknown.front().find('='));
-    if (const auto of = renamed.find(innermost); of != renamed.end() && of->second.contains(name)) {
-      fail(ErrorKind::usage,
-           fmt::format("there is no option '{}': it is now '{}'", name, of->second.at(name)));
+    if (const std::string now = now_called_in(*innermost, renamed, name); !now.empty()) {
+      fail(ErrorKind::usage, fmt::format("there is no option '{}': it is now '{}'", name, now));
     }
     const std::string near = option ? did_you_mean(name, options_of(*innermost)) : "";
     const std::string remedy = near.empty() ? fmt::format("see reckon {}--help", path)
@@ -342,12 +349,8 @@ void Arguments::renamed(const std::string& before, const std::string& now) {
 }
 
 std::string Arguments::now_called(const std::string& name) const {
-  const auto of = m_state->root->renamed.find(m_state->app);
-  if (of == m_state->root->renamed.end()) {
-    return "";
-  }
-  const auto now = of->second.find("--" + name);
-  return now == of->second.end() ? "" : now->second.substr(2);
+  const std::string now = now_called_in(*m_state->app, m_state->root->renamed, "--" + name);
+  return now.empty() ? "" : now.substr(2);
 }
 
 void Arguments::group(const std::string& name) {
@@ -471,7 +474,7 @@ std::function<int()> Arguments::parse(int argc, const char* const* argv) {
   if (argc >= 2 && *argv[1] != '-') {
     const std::vector<std::string> names = commands_of(program);
     if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-      no_such_command("", argv[1], names);
+      no_such_command(program, m_state->renamed, "", argv[1]);
     }
   }
   try {

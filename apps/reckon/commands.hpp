@@ -19,7 +19,7 @@ void add_import_command(Arguments& program);
 /// The recognisers for explain_other_texts(): output that `import` takes, and XML.
 [[nodiscard]] std::string what_text_is(std::string_view text, const std::string& path);
 void add_show_command(Arguments& program);
-void add_report_command(Arguments& program);
+void add_page_command(Arguments& program);
 void add_simulate_command(Arguments& program);
 void add_solve_command(Arguments& program);
 

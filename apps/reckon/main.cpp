@@ -60,12 +60,13 @@ int run(int argc, char** argv) {
   add_run_command(program);
   add_diff_command(program);
   add_show_command(program);
-  add_report_command(program);
+  add_page_command(program);
   add_solve_command(program);
   add_import_command(program);
   add_export_command(program);
   add_simulate_command(program);
   add_reference_command(program);
+  program.renamed("report", "page");
   const std::function<int()> command = program.parse(argc, argv);
   if (!command) { // help and version
     return k_exit_ok;

@@ -7,7 +7,7 @@
 
 namespace reckon {
 
-/// Measures this machine as `reckon probe --budget BUDGET` does, with progress on standard error;
+/// Measures this machine as `reckon probe --time BUDGET` does, with progress on standard error;
 /// an empty budget is the default.
 [[nodiscard]] ProbeResult measure_this_machine(const std::string& budget);
 

@@ -49,7 +49,7 @@ struct Flags {
 
 std::string command_line(const Flags& flags) {
   std::string text = flags.cluster ? "--cluster " : "";
-  text += flags.budget.empty() ? "" : "--budget " + flags.budget;
+  text += flags.budget.empty() ? "" : "--time " + flags.budget;
   text += flags.thorough ? " --thorough" : "";
   for (const std::string& name : flags.only) {
     text += " --only " + name;
@@ -84,9 +84,9 @@ int list_cells(const ProbeOptions& options) {
 }
 
 Seconds budget_of(const std::string& text) {
-  const Seconds budget = parse_seconds(text, "--budget");
+  const Seconds budget = parse_seconds(text, "--time");
   if (budget < Seconds(0.1)) {
-    fail(ErrorKind::usage, fmt::format("--budget {}: nothing can be measured in that time; "
+    fail(ErrorKind::usage, fmt::format("--time {}: nothing can be measured in that time; "
                                        "give 1s or more",
                                        text));
   }
@@ -98,7 +98,7 @@ void warn_of_skipped(const Profile& profile, bool interrupted) {
   const auto count = [&](auto of) {
     return static_cast<std::size_t>(std::count_if(profile.cells.begin(), profile.cells.end(), of));
   };
-  const std::string cure = interrupted ? "let the probe end" : "give it more --budget";
+  const std::string cure = interrupted ? "let the probe end" : "give it more --time";
   const std::size_t skipped = count([](const Cell& c) { return c.status == CellStatus::skipped; });
   if (2 * skipped > profile.cells.size()) {
     log(LogLevel::warn, "{} of {} were skipped; {}", skipped, counted(profile.cells.size(), "cell"),
@@ -187,7 +187,7 @@ int run_cluster_probe(const Flags& flags) {
     options.budget = budget_of(flags.budget);
   }
   options.pair_writes = flags.pair_writes;
-  options.limit = parse_seconds(flags.limit, "--limit");
+  options.limit = parse_seconds(flags.limit, "--step-timeout");
   options.starting = [](int ranks, Seconds estimate) {
     tell_begin(fmt::format("{} machines", ranks), estimate);
   };
@@ -203,7 +203,7 @@ int run_cluster_probe(const Flags& flags) {
 int run_topology(const Flags& flags) {
   if (flags.cluster || !flags.only.empty() || !flags.transports.empty() || !flags.budget.empty()) {
     fail(ErrorKind::usage,
-         "probe --topology measures nothing: leave --cluster, --only, --transport and --budget "
+         "probe --topology measures nothing: leave --cluster, --only, --transport and --time "
          "away, or leave --topology away to measure this machine");
   }
   const std::string output = flags.json ? "-" : flags.output;
@@ -289,13 +289,13 @@ void add_probe_command(Arguments& program) {
                "Measure the machines of a job and the network between them; start it on each "
                "machine with a launcher");
   probe.option(
-      "--budget", &flags->budget,
+      "--time", &flags->budget,
       "Time that it may take: for everything, 1min, 2min. Default: what the cells need, see "
       "--list; for a cluster what its machines need");
   probe.option("--thorough", &flags->thorough,
                "Whole curves and all combinations of threads, operands and sizes: some minutes");
   probe
-      .option("--limit", &flags->limit,
+      .option("--step-timeout", &flags->limit,
               "How long a rank may keep others waiting before all end: of a cluster")
       .shows_default();
   probe.option("--pair-writes", &flags->pair_writes,
@@ -323,6 +323,8 @@ void add_probe_command(Arguments& program) {
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
                "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
   probe.option("--json", &flags->json, "JSON on standard output: the profile, no summary, as -o -");
+  probe.renamed("--budget", "--time");
+  probe.renamed("--limit", "--step-timeout");
   probe.footer("docs/measuring.md explains what is measured and how.\n"
                "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"
                "130 interrupted, with what was measured so far written.");

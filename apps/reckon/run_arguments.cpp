@@ -50,10 +50,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .type("NAME");
   command
       .option("-n,--iterations", &options.iterations,
-              "Counted iterations. Default: until the median is stable, within the budget")
+              "Counted iterations. Default: until the median is stable, within --time")
       .at_least(1);
   command
-      .option("--budget", &options.budget,
+      .option("--time", &options.budget,
               "Time that it may take: for all iterations, including filling and checking; at least "
               "three count")
       .defaults_to("10s");
@@ -77,15 +77,15 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
   command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
       .shows_default();
   command
-      .option("--limit", &options.limit,
+      .option("--step-timeout", &options.limit,
               "How long a rank may keep others waiting before all end: at any step")
       .defaults_to("60s");
   command
-      .option("--peer-limit", peer_limit(&arguments.peer_limit),
+      .option("--peer-timeout", peer_limit(&arguments.peer_limit),
               "A rank that is silent for longer is dead or cut off")
       .defaults_to("10s");
   command.option("--unchecked", &arguments.unchecked,
-                 "Start even a plan whose schedule would be refused, to see what happens; --limit "
+                 "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "
                  "ends what hangs");
 
   command.group("Emulation and ablation");
@@ -158,6 +158,9 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               "Roles: the plan's, if it was made with some, with --reprofile-every")
       .needs(every);
   command.renamed("--cores", "--processors");
+  command.renamed("--budget", "--time");
+  command.renamed("--limit", "--step-timeout");
+  command.renamed("--peer-limit", "--peer-timeout");
   command.footer(
       "Without a launcher, run starts all ranks of the plan on this machine. Under mpirun, "
       "prterun or\nsrun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "

@@ -92,7 +92,7 @@ int execute(const SimulateArguments& arguments) {
   if (prepared.merged_parts > 1 && prepared.merging_error > 0.1) {
     log(LogLevel::warn, "{} parts are played as one, which may add up to {:.0f} %; {} merges fewer",
         prepared.merged_parts, 100 * prepared.merging_error,
-        options.merge ? "a smaller --coarsen" : "a longer --budget");
+        options.merge ? "a smaller --coarsen" : "a longer --time");
   }
   const SimResult result = played(prepared, simulator, "");
   SimulatedPlan simulated{plan,
@@ -146,10 +146,10 @@ void add_simulate_command(Arguments& program) {
   command
       .option(
           "--coarsen", coarsening(&arguments->options.merge),
-          "How many parts are played as one: a number, none, or auto: as few as --budget allows")
+          "How many parts are played as one: a number, none, or auto: as few as --time allows")
       .defaults_to("auto");
   command
-      .option("--budget",
+      .option("--time",
               Take([a = arguments.get()](const std::string& text, std::string_view flag) {
                 a->options.budget_seconds = parse_seconds(text, flag).count();
               }),
@@ -165,6 +165,7 @@ void add_simulate_command(Arguments& program) {
       .option("--tolerance", fraction(&arguments->tolerance),
               "Largest error of the prediction that passes: exit status 1 beyond")
       .defaults_to("15%");
+  command.renamed("--budget", "--time");
   command.color(&arguments->color);
   command.action([arguments] { return execute(*arguments); });
 }

@@ -205,7 +205,7 @@ private:
         if (progress.visits.empty()) {
           end_cell(progress, m_campaigns[c].plans[i], CellStatus::skipped,
                    interrupted() ? "interrupted"
-                                 : fmt::format("no time left of the budget of {}",
+                                 : fmt::format("no time left of {}",
                                                to_text(m_options.budget.value_or(Seconds(0)))));
         }
         m_result.cells.push_back(progress.ended ? progress.visits.back()

@@ -398,7 +398,7 @@ public:
   void make_cells(const std::vector<std::string>& ids, bool interrupted) {
     const std::string late =
         interrupted ? "interrupted"
-                    : fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
+                    : fmt::format("no time left of {}", to_text(m_steps.budget()));
     const auto add = [&](CellKey key, const std::vector<double>& samples,
                          const std::string& text = "") {
       key.transport = m_steps.transport();
@@ -605,7 +605,7 @@ void warn_of_contradictions(ProbeResult& result) {
       "this profile contradicts itself in {}, also where it was measured again: {} found {}, and "
       "{} "
       "carries {}; plans of it are off by as much. Probe again when nothing else uses the network, "
-      "with a longer --budget",
+      "with a longer --time",
       counted(all.size(), "place"), worst.cell->key.text(),
       to_text(Bandwidth::bytes_per_s(worst.cell->p50)), worst.limited_by,
       to_text(Bandwidth::bytes_per_s(worst.limit))));

@@ -445,7 +445,7 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
       const double expected = expected_seconds(flow, bytes);
       PairWrite& write = found.writes[{flow.from, flow.to}][bytes];
       if (m_steps.over()) {
-        write.why_not = fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
+        write.why_not = fmt::format("no time left of {}", to_text(m_steps.budget()));
       } else if (place_of_write(bytes) > m_steps.member().memory()) {
         write.why_not = fmt::format("longer than the {} of memory that are free for it",
                                     to_text(Bytes(m_steps.member().memory())));
@@ -559,8 +559,8 @@ void RackSteps::find() {
   } else if (!search.settled) {
     found.doubt =
         m_steps.over()
-            ? fmt::format("the budget of {} ended before the {} racks were checked; give a "
-                          "longer --budget",
+            ? fmt::format("the {} ended before the {} racks were checked; give a "
+                          "longer --time",
                           to_text(m_steps.budget()), count())
             : fmt::format("rates between machines changed from check to check; {}", k_disturbed);
   }

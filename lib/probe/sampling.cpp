@@ -145,7 +145,7 @@ void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spre
 void fill_cell(Cell& cell, const Samples& samples, double bytes) {
   if (samples.interrupted || samples.seconds.empty()) {
     discard(cell, CellStatus::skipped,
-            samples.interrupted ? "interrupted" : "the time budget ended before the first sample");
+            samples.interrupted ? "interrupted" : "the time ended before the first sample");
     return;
   }
   const bool rate = cell.unit == k_bytes_per_second;

@@ -22,7 +22,7 @@ constexpr double k_most_writes = 8e6;
 [[noreturn]] void refuse(double cost, const PrepareOptions& options, const std::string& instead) {
   fail(
       ErrorKind::input,
-      fmt::format("the simulation would take about {} of processor time, more than --budget {}: {}",
+      fmt::format("the simulation would take about {} of processor time, more than --time {}: {}",
                   to_text(Seconds(cost)), to_text(Seconds(options.budget_seconds)), instead));
 }
 
@@ -72,11 +72,11 @@ PreparedPlan prepare(const Plan& whole, const std::function<Schedule(const Plan&
       }
       if (options.merge) {
         refuse(prepared.cost_seconds, options,
-               "merge parts with --coarsen auto, or give a longer --budget");
+               "merge parts with --coarsen auto, or give a longer --time");
       }
       if (parts >= parts_before) {
         refuse(prepared.cost_seconds, options,
-               "the parts cannot be merged further; give a longer --budget or use fewer ranks");
+               "the parts cannot be merged further; give a longer --time or use fewer ranks");
       }
     }
     parts_before = parts;

@@ -18,7 +18,7 @@ namespace {
 
 /// What would measure both factors: cells of one case give only one of them.
 constexpr const char* k_remedy =
-    "probe with --only contention_compute,contention_communication or more --budget";
+    "probe with --only contention_compute,contention_communication or more --time";
 
 /// The computations that the profile has measured beside traffic; empty: none.
 std::set<std::string> measured_computations(const Profile& profile) {

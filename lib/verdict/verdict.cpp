@@ -99,7 +99,7 @@ void check_data(const Profile& profile, Verdict& verdict) {
     }
   }
   if (skipped > 0) {
-    verdict.unknown.push_back(fmt::format("{} of {} had no time; give a longer --budget", skipped,
+    verdict.unknown.push_back(fmt::format("{} of {} had no time; give a longer --time", skipped,
                                           counted(profile.cells.size(), "cell")));
   }
 }
@@ -115,7 +115,7 @@ void check_contradictions(const Profile& profile, Verdict& verdict) {
                                 .expected = number_side(found.limit, cell.unit),
                                 .against = "at most " + found.limited_by,
                                 .remedy = "one of the two is wrong, and so are plans made from it: "
-                                          "probe again with a longer --budget",
+                                          "probe again with a longer --time",
                                 .share = found.limit / cell.p50});
   }
 }

@@ -84,7 +84,7 @@ def simulated(folder, model, shape, strategy, part_bytes, window=None, profile=(
     plan, report = folder / "torus-plan.json", folder / "torus-report.json"
     asked = [*(("--part-bytes", part_bytes) if part_bytes else ()), *(("--window", window) if window else ())]
     call(RECKON, "plan", *profile, "-m", model, "--strategy", strategy, "--shape", shape, *asked, "-o", plan)
-    call(RECKON, "simulate", plan, *profile, "-o", report, "--coarsen", "none", "--tolerance", "100%", "--budget", "5min", timeout=1800)
+    call(RECKON, "simulate", plan, *profile, "-o", report, "--coarsen", "none", "--tolerance", "100%", "--time", "5min", timeout=1800)
     planned, played = json.loads(plan.read_text()), json.loads(report.read_text())
     sent = max(rank["egress_bytes"] for rank in planned["ranks"])
     return {"parts": len(whole(planned["parts"]["bytes"])), "part_bytes": planned["part_bytes"], "window": planned["window_parts"],

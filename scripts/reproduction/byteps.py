@@ -101,7 +101,7 @@ def between(folder):
                        "bound": own_bound(document), "planned": document["prediction"]["mid_seconds"],
                        "part_bytes": document["part_bytes"], "simulated": None, "merged": None}
                 if n == MOST:
-                    report, _ = simulate(path, PROFILE, "--budget", "20s")
+                    report, _ = simulate(path, PROFILE, "--time", "20s")
                     row["simulated"] = report["p50_seconds"]
                     row["merged"] = report["simulation"]["merged_parts"]
                 rows.append(row)

@@ -203,7 +203,7 @@ def coarse_queues(arguments, folder):
         call(RECKON, "plan", "-p", "profile.json", "-m", "workload.json", "--workers", 2, "--servers", 2, "--strategy", "coarse",
              "--proxy-bytes", "all", "--queues", queues, "-o", path, cwd=folder)
         for what, more in (("proof", ["--check"]), ("run", ["--iterations", 50, "--tolerance", "100000%"] +
-                                                     (["--unchecked", "--limit", "3s"] if queues == "fcfs" else []))):
+                                                     (["--unchecked", "--step-timeout", "3s"] if queues == "fcfs" else []))):
             done = subprocess.run([str(a) for a in (RECKON, "run", path, *more)], text=True, capture_output=True, timeout=60,
                                   cwd=folder)
             lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
@@ -289,7 +289,7 @@ def plan_on(folder, profile, model, *more):
 def measure_emulated(folder, path, profile, iterations=3):
     report = folder / "report.json"
     call(RECKON, "run", path, "--inject", profile, "--transport", "host", "--iterations", iterations, "--warm-up", 1,
-         "--tolerance", "1000%", "--limit", "120s", "-o", report)
+         "--tolerance", "1000%", "--step-timeout", "120s", "-o", report)
     document = json.loads(report.read_text())
     if not document["verification"]["ok"]:
         die(f"wrong sums: {document['verification']}", 4)
@@ -383,7 +383,7 @@ def coarse_routes(arguments, folder):
                 for machine in (near, far):
                     report = folder / "report.json"
                     lab.run_on(["w0", machine], RECKON, "run", path, "--iterations", 15 if s < 2**19 else 5, "--warm-up", 2,
-                               "--tolerance", "100000%", "--limit", "60s", "-o", report)
+                               "--tolerance", "100000%", "--step-timeout", "60s", "-o", report)
                     done = json.loads(report.read_text())
                     if not done["verification"]["ok"]:
                         die(f"wrong sums: {done['verification']}", 4)

@@ -41,7 +41,7 @@ def exchanges(folder):
             for system in SYSTEMS:
                 profile = f"coarse-{machine}"
                 path, document = planned(folder, profile, model, workers, devices_of(system, devices), SYSTEMS[system])
-                report, why = simulate(path, profile, "--budget", "20s")
+                report, why = simulate(path, profile, "--time", "20s")
                 rows[machine, workers, devices, model, system] = row = {
                     "planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
                     "simulated": report["p50_seconds"] if report else None, "why": why,

@@ -138,7 +138,7 @@ def probe(lab, folder, budget=None):
     start = time.monotonic()
     say(f"probing {lab.workers + lab.servers} machines")
     lab.run(lab.workers + lab.servers, RECKON, "probe", "--cluster", "--transport", TRANSPORT, "-o", profile, "--force",
-            *(["--budget", budget] if budget else []))
+            *(["--time", budget] if budget else []))
     say(f"probed in {time.monotonic() - start:.0f} s")
     return profile
 
@@ -155,7 +155,7 @@ def measure(lab, folder, path, ranks, iterations=2, more=()):
     report = folder / "report.json"
     machines = ("--ranks", ranks) if isinstance(ranks, int) else ("--on", ",".join(ranks))
     call(NETLAB, "run", *machines, "--", RECKON, "run", path, "--iterations", iterations, "--warm-up", 1, "--tolerance",
-         "1000%", "--limit", "120s", "-o", report, *more)
+         "1000%", "--step-timeout", "120s", "-o", report, *more)
     document = json.loads(report.read_text())
     if not document["verification"]["ok"]:
         die(f"wrong sums: {document['verification']}", 4)

@@ -90,7 +90,7 @@ def write_page(folder, rows, seed):
         "# Long ways on netlab", "",
         f"{labs} clusters of 3 to 6 machines with ports of {SPEEDS[0]} to {SPEEDS[-1]} Mbit/s, equal and unequal, each with a "
         f"delay of 0 to {DELAYS[-1]} ms, equal and unequal: between two machines a packet takes the sum of both, and as "
-        f"long back. Each was probed (--budget 30s), planned for and run, {len(rows)} plans in all; medians of 3 "
+        f"long back. Each was probed (--time 30s), planned for and run, {len(rows)} plans in all; medians of 3 "
         "iterations, every sum checked. Two clusters at a time on a virtual machine with two processors.", "",
         f"**Error of the prediction, without its sign: median {100 * at(0.5):.1f} %, 95 % of all at most {100 * at(0.95):.1f} %, greatest "
         f"{100 * errors[-1]:.1f} %.** Mean error with its sign {percent(statistics.mean(r['error'] for r in rows))}. "

@@ -85,7 +85,7 @@ def offload(arguments, folder):
         profile = folder / "profile.json"
         say("probing this machine, 2 minutes")
         cases = ("contention_communication", "contention_compute", "fabric_aggregate", "reduce_sum")
-        call(RECKON, "probe", *[a for case in cases for a in ("--only", case)], "--budget", "2min", "-o", profile, "--force")
+        call(RECKON, "probe", *[a for case in cases for a in ("--only", case)], "--time", "2min", "-o", profile, "--force")
     model_bytes = parse_bytes(arguments.bytes)
     whole = workload(folder, "layers", model_bytes, LAYERS)
     traffic_plan, traffic = plan(folder, profile, whole, "traffic", "--zero-compute")

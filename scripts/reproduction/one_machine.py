@@ -56,7 +56,7 @@ def plan(folder, profile, row, *more):
 def measure(folder, profile, row, *more):
     path, made = plan(folder, profile, row, *more)
     report_path = folder / f"report-{row['number']}.json"
-    call(RECKON, "run", path, "--profile", profile, "--budget", "2s", "--tolerance", "1000%", "-o", report_path)
+    call(RECKON, "run", path, "--profile", profile, "--time", "2s", "--tolerance", "1000%", "-o", report_path)
     report = json.loads(report_path.read_text())
     if not report["verification"]["ok"]:
         die(f"wrong sums: {report['verification']}", 4)

@@ -125,7 +125,7 @@ def in_simulator(folder):
         strategy, servers = STRATEGIES[name]
         for n in counts:
             path, document = plan(folder, profile, MODELS[0], n, servers(n), strategy)
-            report, why = simulate(path, profile, "--budget", BUDGET)
+            report, why = simulate(path, profile, "--time", BUDGET)
             row = {"name": name, "n": n, "k": servers(n), "planned": document["prediction"]["mid_seconds"],
                    "bound": own_bound(document), "part_bytes": document["part_bytes"],
                    "window_parts": document["window_parts"], "simulated": None, "why": why}

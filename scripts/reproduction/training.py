@@ -194,7 +194,7 @@ def on_machine(interpreter, folder, models, steps):
     place = Place(interpreter, folder)
     profile = folder / "machine-profile.json"
     say("machine: probing it, 30 s")
-    call(RECKON, "probe", "--transport", "host", "--budget", "30s", "-o", profile, "--force", check=False)
+    call(RECKON, "probe", "--transport", "host", "--time", "30s", "-o", profile, "--force", check=False)
     if not profile.exists():
         die("reckon probe wrote no profile", 4)
     for model in models:

@@ -148,7 +148,7 @@ def faults(folder, model):
         path, _ = lab.plan(folder, profile, model, 2)
         for name, act in (("rank 6 on w1 is killed", "kill"), ("w2 is cut off the network", "cut")):
             job = subprocess.Popen([str(a) for a in (NETLAB, "run", "--time", "120", "--", RECKON, "run", path, "--iterations",
-                                                     "50", "--peer-limit", "5s")], text=True, stdout=subprocess.DEVNULL,
+                                                     "50", "--peer-timeout", "5s")], text=True, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, env=dict(os.environ, NETLAB=os.environ.get("NETLAB", "reproduce"),
                                                                     NETLAB_QUIET="1"))
             try:

@@ -64,7 +64,7 @@ refused 'a file of requirements is wanted' check byteps-nvlink --require slow.js
 refused 'only `reckon check --require` takes' show site.json
 
 # This machine, measured: nothing is odd about it, and the profile is kept.
-ok check --budget 3s -o this.json
+ok check --time 3s -o this.json
 stdout_has 'nothing odd' 'not known: '
 ok show this.json
 ok check this.json --baseline this.json

@@ -95,7 +95,7 @@ stdout_has 'equation 18, parts by priority'
 ok "${six[@]}" --order gradient -o gradient.json
 stdout_has 'equation 18, parts in gradient order'
 for name in priority gradient; do
-  ok run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
+  ok run "$name.json" --iterations 3 --tolerance 1e9% --step-timeout 60s
   stdout_matches '^verified .* every element correct$'
 done
 
@@ -115,16 +115,16 @@ for name in all some none dense same half; do
   stdout_has 'no deadlock, every byte summed exactly once, no races'
 done
 for name in all some dense half; do
-  ok run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
+  ok run "$name.json" --iterations 3 --tolerance 1e9% --step-timeout 60s
   stdout_matches '^verified .* every element correct$'
 done
 ok "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all --ring-directions 2 --part-bytes 4096 -o rings.json
 stdout_has "proxies' ring backwards to rank 4"
-ok run rings.json --iterations 3 --tolerance 1e9% --limit 60s
+ok run rings.json --iterations 3 --tolerance 1e9% --step-timeout 60s
 # The step of the optimizer, on the devices or at the workers.
 for place in server worker; do
   ok "${two[@]}" --strategy coarse --proxy-bytes all --optimizer adam --update "$place" -o step.json
-  ok run step.json --iterations 3 --tolerance 1e9% --limit 60s
+  ok run step.json --iterations 3 --tolerance 1e9% --step-timeout 60s
   stdout_matches '^verified .* every element correct$'
 done
 
@@ -136,14 +136,14 @@ stdout_has 'queues fcfs'
 stderr_has "says whether these can deadlock"
 stdout_has '2 tensors with 117.2 KiB through the proxies' # what the queues are about
 refused "deadlock: circular wait: rank " run fcfs.json --check
-exits 2 run fcfs.json --limit 3s # nothing is started
+exits 2 run fcfs.json --step-timeout 3s # nothing is started
 # Who waits for whom: from one rank around to itself.
 circle='deadlock: circular wait: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
 stderr_matches "$circle"
-exits 4 run fcfs.json --unchecked --limit 8s
-stderr_matches 'did not finish an iteration within 8 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
+exits 4 run fcfs.json --unchecked --step-timeout 8s
+stderr_matches 'did not finish an iteration within 8 s \(--step-timeout\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
 stderr_matches "; it could not: fcfs.json: .* $circle"
-ok run all.json --unchecked --limit 60s --iterations 3 --tolerance 1e9%
+ok run all.json --unchecked --step-timeout 60s --iterations 3 --tolerance 1e9%
 
 # ---------------------------------------------------------------- errors
 bad() { refused "$1" "${two[@]}" "${@:2}"; }

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/../support/shell.sh"
 [[ ! -e /dev/nvidiactl ]] || skip "this machine has the driver of a GPU"
 
-ok probe --budget 1s --only gpu_copy --only device_local_copy -o p.json
+ok probe --time 1s --only gpu_copy --only device_local_copy -o p.json
 stdout_matches '^no GPU measured: .+'
 json_check p.json << 'END'
 assert [c["case"] for c in p["cells"]] == ["device_local_copy", "gpu_copy"], p["cells"]

@@ -6,7 +6,7 @@ page=$source_dir/docs/operate.md
 # What measures does so for 3 s.
 cat > reckon << END
 #!/bin/sh
-if [ "\$1" = check ]; then case \$2 in -*) shift; exec "$RECKON" check --budget 3s "\$@";; esac; fi
+if [ "\$1" = check ]; then case \$2 in -*) shift; exec "$RECKON" check --time 3s "\$@";; esac; fi
 exec "$RECKON" "\$@"
 END
 chmod +x reckon

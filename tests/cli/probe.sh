@@ -4,7 +4,7 @@
 source "$(dirname "$0")/../support/shell.sh"
 
 # A few cases, with more time than any machine needs: each of their cells is measured.
-ok probe --budget 10min --only core_to_core_latency_cas,optimizer_step --seed 7 --name "test box" -o p.json
+ok probe --time 10min --only core_to_core_latency_cas,optimizer_step --seed 7 --name "test box" -o p.json
 stdout_matches '^test box: ' '^[0-9]+ cells: '
 stdout_has "wrote p.json"
 stderr_lacks "error" "left" # no progress where no terminal is
@@ -27,8 +27,8 @@ END
 ok diff p.json p.json
 
 # Everything in so short a time that most is skipped: each cell of it is there, with a value or with the reason why not.
-reckon probe --budget 0.2s -o whole.json
-stderr_has 'were skipped; give it more --budget'
+reckon probe --time 0.2s -o whole.json
+stderr_has 'were skipped; give it more --time'
 json_check whole.json status="$status" << 'END'
 assert len({c["case"] for c in whole["cells"]}) >= 9 and len(whole["cells"]) > 100
 states = {c["status"] for c in whole["cells"]}
@@ -38,21 +38,21 @@ assert status == ("4" if "failed" in states else "0"), (status, states)
 END
 
 # An older profile is replaced; nothing else is.
-ok probe --budget 2s --only host_memcpy -o p.json
+ok probe --time 2s --only host_memcpy -o p.json
 json_check p.json <<< 'assert {c["case"] for c in p["cells"]} == {"host_memcpy"}'
 # Cases between commas, each by its name; and a profile that was cut short says so.
 refused "no case is called 'host_memcopy'; did you mean host_memcpy?" \
   probe --only host_memcpy,host_memcopy -o cut.json
-reckon probe --budget 0.1s --only host_memcpy,fabric_aggregate -o cut.json
-stderr_has 'were skipped; give it more --budget'
+reckon probe --time 0.1s --only host_memcpy,fabric_aggregate -o cut.json
+stderr_has 'were skipped; give it more --time'
 echo "my diary" > diary
-refused "diary exists and is no profile" probe --budget 1s --only host_memcpy -o diary
+refused "diary exists and is no profile" probe --time 1s --only host_memcpy -o diary
 [[ $(cat diary) == "my diary" ]] || fail "the diary is gone"
-ok probe --budget 1s --only host_memcpy -o diary --force
+ok probe --time 1s --only host_memcpy -o diary --force
 json_check diary <<< 'assert diary["schema"] == "reckon/profile"'
 
 # --json: one document on standard output, nothing else, no file.
-ok probe --budget 1s --only core_to_core_latency_cas --json
+ok probe --time 1s --only core_to_core_latency_cas --json
 json_check .last/stdout <<< 'assert stdout["schema"] == "reckon/profile"'
 absent profile.json
 
@@ -69,12 +69,12 @@ json_check whole.json listed="$(wc -l < first)" <<< 'assert len(whole["cells"]) 
 ok probe --list --thorough --only reduce_sum
 [[ $(grep -c '^    reduce_sum' .last/stdout) -ge 54 ]] || fail "not all sums are listed"
 refused "did you mean host_memcpy?" probe --only host_memcyp
-refused "no time unit" probe --budget 30
-refused "--budget" probe --budget 1ms
+refused "no time unit" probe --time 30
+refused "--time" probe --time 1ms
 
 # Ranks of one machine would measure it at the same time: none of them does.
 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000 \
-  reckon probe --budget 1s --only core_to_core_latency_cas -o rank.json
+  reckon probe --time 1s --only core_to_core_latency_cas -o rank.json
 expect_status 2
 stderr_has "2 ranks of this job are on this machine"
 stderr_has "give --cluster"
@@ -90,15 +90,15 @@ if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
     expect_status 0
     stdout_matches '^not available: shm: shm_open'
     if grep -qx shm "$last/stdout"; then fail "shm is offered"; fi
-    no_shm probe --budget 1s --only fabric_write_latency --transport shm
+    no_shm probe --time 1s --only fabric_write_latency --transport shm
     expect_status 3
     stderr_has "no transport 'shm' here: shm_open"
   fi
-  no_shm probe --budget 2s --only fabric_write_latency -o no_shm.json
+  no_shm probe --time 2s --only fabric_write_latency -o no_shm.json
   json_check no_shm.json <<< 'assert not [c for c in no_shm["cells"] if c["transport"] == "shm"], no_shm'
 fi
 
 # No room for the result: said before or after, but never silently.
-reckon probe --budget 1s --only core_to_core_latency_cas -o /nonexistent/p.json
+reckon probe --time 1s --only core_to_core_latency_cas -o /nonexistent/p.json
 [[ $status == 2 || $status == 4 ]] || fail "exit code $status"
 stderr_has "/nonexistent"

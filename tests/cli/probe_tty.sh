@@ -14,6 +14,6 @@ text = open(".last/stdout", encoding="utf-8").read()
 end = text.rindex("s left")
 assert "\x1b[K" in text[end:], text[end:end + 200]
 PY
-ok probe --budget 1s --only core_to_core_latency_cas -o p.json
+ok probe --time 1s --only core_to_core_latency_cas -o p.json
 stderr_lacks "s left" # it may warn of a noisy machine
 stderr_lacks "measuring this machine"

@@ -3,7 +3,7 @@
 # page is what the program writes, and bash completes commands, options and words.
 source "$(dirname "$0")/../support/shell.sh"
 
-commands=(probe check plan run diff show report solve import export simulate reference
+commands=(probe check plan run diff show page solve import export simulate reference
   'solve '{split,placement,aggregation,routing,partition,dual-sync,memory,dense,locality,ring,oversubscription,capacity,torus,overlap})
 for command in "${commands[@]}"; do
   ok $command --help-all

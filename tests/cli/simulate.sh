@@ -89,9 +89,9 @@ ok simulate ring.json --coarsen 4 -o coarse.json
 stdout_has '4 parts of the plan played as one'
 # The plan without the scenario, which it is told against, has the same parts.
 reckon plan -p byteps-cluster -m resnet50 --workers 4 --servers 4 -o four.json
-ok simulate four.json --budget 60ms
+ok simulate four.json --time 60ms
 stdout_has 'parts of the plan played as one'
-ok simulate four.json --no-buffers --budget 240ms
+ok simulate four.json --no-buffers --time 240ms
 stdout_matches 'as asked: .* without, .* by no buffers between links'
 # What merging may have added is not held against the prediction, and no more are merged than there are.
 reckon plan -p byteps-cluster -m vgg16 --workers 8 --servers 4 --part-bytes 1MiB -o split.json
@@ -99,7 +99,7 @@ ok simulate split.json --coarsen 4
 stdout_has 'but for what merging parts may have added'
 ok simulate split.json --coarsen 100000
 stdout_has '528 parts of the plan played as one'
-refused 'would take about' simulate ring.json --coarsen none --budget 1us
+refused 'would take about' simulate ring.json --coarsen none --time 1us
 stderr_has '--coarsen auto'
 refused 'auto, none, or how many' simulate ring.json --coarsen 0
 
@@ -193,7 +193,7 @@ stderr_has 'reckon-sim: error: '
 
 # An interrupt leaves no process behind.
 ok plan -p byteps-cluster -m bert-large --workers 512 --servers 0 --strategy ring --lanes 1 --part-bytes 1310720 -o large.json
-"$RECKON" simulate large.json --budget 1h --coarsen none > "$last/stdout" 2> "$last/stderr" &
+"$RECKON" simulate large.json --time 1h --coarsen none > "$last/stdout" 2> "$last/stderr" &
 job=$!
 wait_until 'child=$(pgrep -P $job -x reckon-sim)' $job
 kill -INT $job

@@ -72,13 +72,18 @@ cp plan.json two.json
 refused 'two.json exists and is no report' run plan.json -o two.json
 cmp mine.csv saved.csv || fail "the user's file was replaced"
 
-# An option that has got another name says which.
+# A command or an option that has got another name says which.
 for now in 'plan --tolerance=--bandwidth-slack' 'plan --cores=--processors' 'run --cores=--processors' 'diff --tolerance=--threshold' \
   'diff --latency-tolerance=--latency-threshold' 'show -t=--case' 'solve partition --tolerance=--bandwidth-slack' \
   'solve locality --tolerance=--threshold' 'solve ring --order=--ring' 'solve placement --chunk=--part-bytes' \
-  'solve overlap --explain=--layers' 'solve overlap --cores=--processors'; do
+  'solve overlap --explain=--layers' 'solve overlap --cores=--processors' 'probe --budget=--time' 'probe --limit=--step-timeout' \
+  'check --budget=--time' 'run --budget=--time' 'run --limit=--step-timeout' 'run --peer-limit=--peer-timeout' \
+  'simulate --budget=--time'; do
   read -r -a words <<< "${now%%=*}"
   refused "there is no option '${words[-1]}': it is now '${now#*=}'" "${words[@]}" 1
+done
+for flag in '' -v; do
+  refused "there is no command 'report': it is now 'page'" $flag report plan.json
 done
 refused "'tolerance' cannot be set: it is now 'bandwidth-slack'" \
   plan -p byteps-cluster -m resnet50 --strategy coarse --set tolerance=5%

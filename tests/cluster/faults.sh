@@ -42,8 +42,8 @@ one_trial() {
   local round=$((RANDOM % 6)) delay_ms=$((RANDOM % 60)) resume=$((RANDOM % 2)) hit=
   log=$work/trial$trial
   mkdir "$log"
-  netlab run --log "$log" -- "$RECKON" -vv run "$work/plan.json" -n 8 -w 1 --tolerance 1e9% --limit ${limit}s \
-    --peer-limit ${peer_limit}s -o "$log/report.json" > "$log/rank0.out" 2> "$log/all.err" &
+  netlab run --log "$log" -- "$RECKON" -vv run "$work/plan.json" -n 8 -w 1 --tolerance 1e9% --step-timeout ${limit}s \
+    --peer-timeout ${peer_limit}s -o "$log/report.json" > "$log/rank0.out" 2> "$log/all.err" &
   local job=$!
   case $phase in iteration | verification) phase="$phase $round" ;; esac
   wait_until '[[ $(process_of $victim) ]] && grep -q "$phase" "$log/rank$victim.err" || ! kill -0 $job' 2> /dev/null

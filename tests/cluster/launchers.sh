@@ -14,7 +14,7 @@ plan_over() { # TRANSPORT FILE
 }
 plan_over host here.json
 plan_over 'tcp;ofi_rxm' cluster.json
-run=(run -n 3 --tolerance 1e9% --limit 60s --color never)
+run=(run -n 3 --tolerance 1e9% --step-timeout 60s --color never)
 
 # COMMAND...: exit code 0, one report, every element right, and nobody but rank 0 speaks.
 works() { # NAME COMMAND...

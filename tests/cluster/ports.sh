@@ -8,7 +8,7 @@ need_netlab
 netlab up --workers 3 --servers 1 --server-nics 4 --rate 100mbit
 netlab status | grep -Eq "^s0 +3 .* 4\$" || fail "the status does not tell the server's ports"
 
-cluster_run -- "$RECKON" probe --cluster --budget 35s --seed 6 -o profile.json
+cluster_run -- "$RECKON" probe --cluster --time 35s --seed 6 -o profile.json
 expect_status 0
 
 # The plan counts all ports and takes a lane for each.

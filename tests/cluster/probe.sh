@@ -17,7 +17,7 @@ absent none.json
 
 # Unequal machines: each port is what TCP can carry at its rate.
 netlab up --workers 4 --rates 100mbit,20mbit,100mbit,400mbit
-probe --budget 40s --seed 2
+probe --time 40s --seed 2
 check << 'END'
 assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machines"]
 assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 400)))
@@ -27,7 +27,7 @@ cp profile.json unequal.json
 
 # Equal ones: one group.
 for machine in w1 w3; do netlab rate $machine 100mbit; done
-probe --budget 40s --seed 1
+probe --time 40s --seed 1
 stdout_has 'bisection bandwidth '
 # The same hosts, in other groups: the ports that changed are named, and the machines are not called others.
 took=$(sed -n 's/^cluster of .*; took \([0-9.]*\) s$/\1/p' .last/stdout)
@@ -71,7 +71,7 @@ netlab down
 
 # Two ports a machine: each alone, and both together.
 netlab up --workers 3 --rate 50mbit --nics 2
-RECKON_FABRIC_ADDRESS=d0,d1 probe --budget 20s --seed 4
+RECKON_FABRIC_ADDRESS=d0,d1 probe --time 20s --seed 4
 check << 'END'
 assert about(port_of("w0"), payload(100))
 ports = cells("single_port_bandwidth")
@@ -82,7 +82,7 @@ netlab down
 
 # A near machine on a slow link and a far one on a fast link: their curves cross.
 netlab up --workers 1 --servers 2 --rates 400mbit,20mbit,400mbit --delays 0ms,0ms,20ms
-probe --budget 25s --seed 5
+probe --time 25s --seed 5
 check << 'END'
 assert all(20e-3 < c.get("min", 21e-3) < 60e-3 for c in cells("pair_latency", to="s1")), cells("pair_latency")
 for size, faster, slower in (4096, "s0", "s1"), (262144, "s1", "s0"):

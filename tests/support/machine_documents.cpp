@@ -204,7 +204,7 @@ Profile machine_profile() {
   }
   CellKey late = key("memory_latency_chase", node(1));
   late.bytes = 1073741824;
-  p.cells.push_back(without_value(late, CellStatus::skipped, "no time left in the budget of 30 s"));
+  p.cells.push_back(without_value(late, CellStatus::skipped, "no time left of 30 s"));
   late.bytes = 8388608;
   p.cells.push_back(cell(late, "seconds", 14.2e-9));
   std::sort(p.cells.begin(), p.cells.end(),

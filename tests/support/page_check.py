@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks pages that `reckon report` wrote: page_check.py FILE.html...
+"""Checks pages that `reckon page` wrote: page_check.py FILE.html...
 
 Every tag is closed, in order; ids and links fit; each picture is well-formed XML; nothing is loaded from anywhere and
 nothing can run. With --text prints what a reader sees of one page, a line a block.

@@ -75,7 +75,7 @@ RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
     const std::string text = fmt::format(
         "profile '{}' has no pair_write of {} pairs of client and proxy: their latencies and short "
         "sizes are guesses from pair_latency and pair_bandwidth; `reckon probe --cluster "
-        "--pair-writes` measures them, with a longer --budget where time ran out",
+        "--pair-writes` measures them, with a longer --time where time ran out",
         inputs.profile.name, guessed);
     log(LogLevel::warn, "{}", text);
     routing.sources.push_back(text);

@@ -75,7 +75,7 @@ TEST(ProfileText, GivesTheReasonOfEveryCellWithoutAValue) {
   const std::string text = render(test::machine_profile(), Style{});
   EXPECT_THAT(text, HasSubstr("unsupported      3  fabric_write          "
                               "fi_getinfo(verbs;ofi_rxm): No data available"));
-  EXPECT_THAT(text, HasSubstr("no time left in the budget of 30 s"));
+  EXPECT_THAT(text, HasSubstr("no time left of 30 s"));
   EXPECT_THAT(text, HasSubstr("~24.80")); // noisy
 }
 

@@ -112,7 +112,7 @@ TEST(Campaign, WhatThereIsNoTimeForIsMarked) {
   EXPECT_EQ(result.count(CellStatus::skipped), 5U);
   for (const Cell& cell : result.cells) {
     if (cell.status == CellStatus::skipped) {
-      EXPECT_EQ(cell.reason, "no time left of the budget of 1 s");
+      EXPECT_EQ(cell.reason, "no time left of 1 s");
     }
   }
 }

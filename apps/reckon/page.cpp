@@ -14,12 +14,12 @@
 namespace reckon {
 namespace {
 
-struct ReportArguments {
+struct PageArguments {
   std::vector<std::string> documents;
   std::string measured, output = "-";
 };
 
-int run_report(const ReportArguments& arguments) {
+int run_page(const PageArguments& arguments) {
   if (std::ranges::count(arguments.documents, "-") > 1) {
     fail(ErrorKind::usage, "standard input can be one of the documents, not several");
   }
@@ -37,12 +37,12 @@ int run_report(const ReportArguments& arguments) {
 
 } // namespace
 
-void add_report_command(Arguments& program) {
-  auto arguments = std::make_shared<ReportArguments>();
+void add_page_command(Arguments& program) {
+  auto arguments = std::make_shared<PageArguments>();
   Arguments& command = program.command(
-      "report", "Write a page for a browser: one document, a whole loop, or what two differ in");
-  command.example("reckon report profile.json plan.json report.json -o page.html");
-  command.example("reckon report before.json after.json -o diff.html");
+      "page", "Write a page for a browser: one document, a whole loop, or what two differ in");
+  command.example("reckon page profile.json plan.json report.json -o page.html");
+  command.example("reckon page before.json after.json -o diff.html");
   command
       .option("documents", &arguments->documents,
               "One document, one of each kind that belong together, or two of one kind to compare; "
@@ -61,7 +61,7 @@ void add_report_command(Arguments& program) {
       .shows_default();
   command.footer("The page is one file that needs neither network nor scripts. Exit status: 0 "
                  "written, whatever the verdict; 2 usage or bad input; 4 it cannot be written.");
-  command.action([arguments] { return run_report(*arguments); });
+  command.action([arguments] { return run_page(*arguments); });
 }
 
 } // namespace reckon

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# reckon report: pages that are whole, need nothing from elsewhere, run nothing, and say what run, diff and check say.
+# reckon page: pages that are whole, need nothing from elsewhere, run nothing, and say what run, diff and check say.
 source "$(dirname "$0")/../support/shell.sh"
 example_documents
 
@@ -9,23 +9,23 @@ text_of() { python3 "$source_dir/tests/support/page_check.py" --text "$1" > "$1.
 line_of() { grep -qF -e "$2" "$1.txt" || fail "$1 does not say: $2"; }
 
 for kind in profile plan report workload roles; do
-  ok report $kind.json -o $kind.html
+  ok page $kind.json -o $kind.html
   stdout_empty
   stderr_empty
   page_ok $kind.html
-  ok report - < $kind.json
+  ok page - < $kind.json
   sed "s/^\(<p class=\"dim\">$kind \)-/\1$kind.json/" .last/stdout | cmp -s - $kind.html || fail "standard input gives another page"
 done
-ok report profile.json -o again.html
+ok page profile.json -o again.html
 cmp -s profile.html again.html || fail "the same documents give another page"
 
 # What ships, and what others measured.
 for name in byteps-pcie h100-cluster coarse-v100 ace-torus resnet50; do
-  ok report $name -o ship.html
+  ok page $name -o ship.html
   page_ok ship.html
 done
 ok import "$source_dir/tests/golden/import/transferbench-p2p.txt" -o amd.json
-ok report amd.json -o amd.html
+ok page amd.json -o amd.html
 page_ok amd.html
 text_of amd.html
 # A heat map has each value with its part of the best.
@@ -43,7 +43,7 @@ ok plan --profile pair.json --workload model.csv -o loop.json
 reckon run loop.json --transport host -n 3 -o measured.json --trace trace.json
 [[ $status -le 1 ]] || fail "the run failed"
 verdict=$(sed -n 's/^verdict *//p' .last/stdout)
-ok report measured.json pair.json loop.json --measured trace.json -o loop.html
+ok page measured.json pair.json loop.json --measured trace.json -o loop.html
 stderr_empty
 page_ok loop.html
 text_of loop.html
@@ -55,22 +55,22 @@ for line in Links Timeline predicted measured 'rank 1 lane 0' Equations Candidat
 reckon show loop.json --explain
 line_of loop.html "$(awk '/part_bytes/ { $1 = $1; print; exit }' .last/stdout)"
 # The plan finds its profile beside it, and without one has no timeline.
-ok report loop.json -o found.html
+ok page loop.json -o found.html
 grep -q '<h2>Timeline' found.html || fail "the profile beside the plan was not found"
 mkdir alone
 cp loop.json alone
-(cd alone && reckon report loop.json -o page.html && expect_status 0)
+(cd alone && reckon page loop.json -o page.html && expect_status 0)
 ! grep -q '<h2>Timeline' alone/page.html || fail "a plan without its profile was played"
 page_ok found.html alone/page.html
 # With another one, says so and plays with the right one.
-ok report loop.json profile.json -o other.html
+ok page loop.json profile.json -o other.html
 text_of other.html
 line_of other.html 'the plan was made with another profile, pair'
 line_of other.html Timeline
 
 # Links by what the plan makes of them, in the tree as well, the busiest marked; and links that are slow.
 ok plan -p byteps-pcie -m model.csv --places gpu -o inside.json
-ok report byteps-pcie inside.json -o inside.html
+ok page byteps-pcie inside.json -o inside.html
 page_ok inside.html
 text_of inside.html
 line_of inside.html 'the busiest'
@@ -92,20 +92,20 @@ END
 exits 1 check some.json
 found=$(head -n 1 .last/stdout)
 ok plan -p some.json -m model.csv --workers 10 -o cluster.json
-ok report some.json cluster.json -o cluster.html
+ok page some.json cluster.json -o cluster.html
 page_ok cluster.html
 text_of cluster.html
 line_of cluster.html "$found"
 [[ $(grep -o '<td class="odd"[^>]*' cluster.html | grep -c w7) == 18 ]] || fail "not all 18 ways of the slow machine are marked"
 [[ $(grep -c '<td class="odd"' cluster.html) -gt 0 && $(grep -o '<td class="odd"' cluster.html | wc -l) == 18 ]] || fail "others are marked"
 grep -qE '^w7 .*odd: ' cluster.html.txt || fail "the slow machine's links are not marked"
-ok report many.json -o many.html
+ok page many.json -o many.html
 page_ok many.html
 grep -q '<rect .*<title>w7 -&gt; w0 to w6: ' many.html || fail "a large matrix has no squares"
 
 # A plan of very many writes is not played; its links carry what they carry.
 ok plan -p byteps-cluster -m bert-large --workers 32 --servers 16 -o large.json
-ok report byteps-cluster large.json -o large.html
+ok page byteps-cluster large.json -o large.html
 page_ok large.html
 text_of large.html
 line_of large.html 'the plan is not played: it has more than 200000 writes'
@@ -116,17 +116,17 @@ ok plan -p some.json -m model.csv --workers 8 -o fewer.json
 reckon diff cluster.json fewer.json
 expect_status 1
 head -n 2 .last/stdout > said
-ok report cluster.json fewer.json -o diff.html
+ok page cluster.json fewer.json -o diff.html
 page_ok diff.html
 text_of diff.html
 while read -r line; do line_of diff.html "$line"; done < said
 grep -q '<div class="verdict bad">' diff.html || fail "a difference is not bad"
-ok report profile.json profile.json -o same.html
+ok page profile.json profile.json -o same.html
 text_of same.html
 line_of same.html 'profiles profile.json and profile.json: same in'
 grep -q '<div class="verdict good">' same.html || fail "the same is not good"
 for kind in report workload roles; do
-  ok report $kind.json $kind.json -o same.html
+  ok page $kind.json $kind.json -o same.html
   page_ok same.html
 done
 
@@ -151,34 +151,34 @@ for kind in ("profile", "plan", "report", "workload", "roles"):
         json.dump(document, file)
 END
   for kind in profile plan report workload roles; do
-    ok report hostile-$kind.json -o hostile-$kind.html
-    ok report $kind.json hostile-$kind.json -o hostile-$kind-diff.html
+    ok page hostile-$kind.json -o hostile-$kind.html
+    ok page $kind.json hostile-$kind.json -o hostile-$kind-diff.html
   done
-  ok report hostile-report.json hostile-plan.json hostile-profile.json -o hostile.html
+  ok page hostile-report.json hostile-plan.json hostile-profile.json -o hostile.html
   page_ok hostile*.html
 done << 'END'
 <script>alert(1)</script>"><img src=x onerror=alert(1)>' onload='alert(1) </style></title><script> &lt;p&gt; &amp; <!-- ]]>
 \x01\x02\x05\x0e\x10\x11\x1b[31m
 END
 cp profile.json '<img src=x>&".json'
-ok report '<img src=x>&".json' -o name.html
+ok page '<img src=x>&".json' -o name.html
 page_ok name.html
 grep -qF '&lt;img src=x&gt;&amp;&quot;.json' name.html || fail "the file's name is not shown"
 
 # Bad input, and files that are no page.
-refused missing.json report missing.json -o x.html
-refused 'give one of each kind' report profile.json profile.json plan.json -o x.html
-refused 'standard input' report - - -o x.html
-refused 'give the plan' report profile.json --measured trace.json -o x.html
-refused 'not for a comparison' report plan.json plan.json --measured trace.json -o x.html
-refused 'has no process named measured' report loop.json --measured <(echo '{"traceEvents": []}') -o x.html
+refused missing.json page missing.json -o x.html
+refused 'give one of each kind' page profile.json profile.json plan.json -o x.html
+refused 'standard input' page - - -o x.html
+refused 'give the plan' page profile.json --measured trace.json -o x.html
+refused 'not for a comparison' page plan.json plan.json --measured trace.json -o x.html
+refused 'has no process named measured' page loop.json --measured <(echo '{"traceEvents": []}') -o x.html
 echo '{"schema": "profile"' > broken.json
-refused broken.json report broken.json -o x.html
+refused broken.json page broken.json -o x.html
 exits 2 report
 absent x.html
 cp plan.json kept.json
-refused 'is no page' report profile.json -o kept.json
-refused 'is also an input' report plan.json -o plan.json
+refused 'is no page' page profile.json -o kept.json
+refused 'is also an input' page plan.json -o plan.json
 cmp -s plan.json kept.json || fail "a document was replaced"
-exits 4 report profile.json -o none/x.html
+exits 4 page profile.json -o none/x.html
 stderr_has none/x.html

@@ -84,9 +84,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .option("--peer-timeout", peer_limit(&arguments.peer_limit),
               "A rank that is silent for longer is dead or cut off")
       .defaults_to("10s");
-  command.option("--unchecked", &arguments.unchecked,
-                 "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "
-                 "ends what hangs");
+  command.option(
+      "--unchecked", &arguments.unchecked,
+      "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "
+      "ends what hangs");
 
   command.group("Emulation and ablation");
   command

@@ -144,13 +144,11 @@ void add_simulate_command(Arguments& program) {
                  "Nothing waits between links: a write uses all links of its path at once, at the "
                  "rate of the slowest");
   command
-      .option(
-          "--coarsen", coarsening(&arguments->options.merge),
-          "How many parts are played as one: a number, none, or auto: as few as --time allows")
+      .option("--coarsen", coarsening(&arguments->options.merge),
+              "How many parts are played as one: a number, none, or auto: as few as --time allows")
       .defaults_to("auto");
   command
-      .option("--time",
-              Take([a = arguments.get()](const std::string& text, std::string_view flag) {
+      .option("--time", Take([a = arguments.get()](const std::string& text, std::string_view flag) {
                 a->options.budget_seconds = parse_seconds(text, flag).count();
               }),
               "Time that it may take: of the processor, estimated before it begins")

@@ -397,8 +397,7 @@ public:
   /// What was kept, as cells.
   void make_cells(const std::vector<std::string>& ids, bool interrupted) {
     const std::string late =
-        interrupted ? "interrupted"
-                    : fmt::format("no time left of {}", to_text(m_steps.budget()));
+        interrupted ? "interrupted" : fmt::format("no time left of {}", to_text(m_steps.budget()));
     const auto add = [&](CellKey key, const std::vector<double>& samples,
                          const std::string& text = "") {
       key.transport = m_steps.transport();

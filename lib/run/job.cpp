@@ -328,9 +328,9 @@ private:
         monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
     while (!m_session->over_within(std::chrono::milliseconds(20))) {
       if (monotonic_ns() > deadline) {
-        throw PeerError(fmt::format("rank {} did not finish an iteration within {} (--step-timeout): {}",
-                                    m_self, to_text(m_options.limit),
-                                    m_session->stop_and_describe()));
+        throw PeerError(
+            fmt::format("rank {} did not finish an iteration within {} (--step-timeout): {}",
+                        m_self, to_text(m_options.limit), m_session->stop_and_describe()));
       }
     }
   }

@@ -20,10 +20,9 @@ namespace {
 constexpr double k_most_writes = 8e6;
 
 [[noreturn]] void refuse(double cost, const PrepareOptions& options, const std::string& instead) {
-  fail(
-      ErrorKind::input,
-      fmt::format("the simulation would take about {} of processor time, more than --time {}: {}",
-                  to_text(Seconds(cost)), to_text(Seconds(options.budget_seconds)), instead));
+  fail(ErrorKind::input,
+       fmt::format("the simulation would take about {} of processor time, more than --time {}: {}",
+                   to_text(Seconds(cost)), to_text(Seconds(options.budget_seconds)), instead));
 }
 
 } // namespace

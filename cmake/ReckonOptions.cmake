@@ -51,8 +51,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Collects its garbage later: a tenth less time for the larger files, and a tenth more memory.
   reckon_cxx_options("SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=2000000")
 endif()
-if(CMAKE_UNITY_BUILD) # what one file hides, or keeps to itself, is seen by the next one
-  reckon_cxx_options(-Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+if(CMAKE_UNITY_BUILD) # a file's names are seen by those after it
+  reckon_cxx_options(-Wno-shadow)
 endif()
 if(RECKON_WERROR)
   reckon_cxx_options(-Werror)

@@ -11,10 +11,6 @@ function(reckon_precompiled target)
   endif()
 endfunction()
 
-# A build of CMAKE_UNITY_BUILD compiles several files as one, in a third of the time. In these modules names of a file's own are
-# those of others; Highway includes the files of kernels once for each kind of processor.
-set(RECKON_EACH_FILE_ALONE kernels import export compare probe)
-
 # reckon_module(name SOURCES a.cpp ... [DEPENDS module ...] [LINK library ...])
 # One static library a module; DEPENDS are other modules and must follow scripts/check-layers.
 # The target check-headers compiles each of its headers alone.
@@ -28,9 +24,6 @@ function(reckon_module name)
     reckon_precompiled(reckon_${name})
   else()
     set_target_properties(reckon_kernels PROPERTIES UNITY_BUILD OFF)
-  endif()
-  if(name IN_LIST RECKON_EACH_FILE_ALONE)
-    set_target_properties(reckon_${name} PROPERTIES UNITY_BUILD OFF)
   endif()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS *.hpp)
   target_sources(reckon_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib FILES ${headers})
@@ -46,7 +39,6 @@ function(reckon_test_settings target)
   target_link_libraries(${target} PUBLIC reckon_settings GTest::gmock)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/tests) # "support/x.hpp"
   target_compile_definitions(${target} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   if(RECKON_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   else()

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# serial
 # reckon probe: measures, summarises, writes a valid profile, and treats other people's files well.
 source "$(dirname "$0")/../support/shell.sh"
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # timeout: 900
 # Checkpoints of a job on four machines, with a folder on each, as where no disk is shared, and with one folder for all: a
 # rank that is killed, and a machine that goes with all its processes and its cable; then all go on, and the parameters are

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # timeout: 600
 # A server with several network ports beside workers with one: the probe finds them, the plan counts them all, and in
 # a run each port carries its part and no other's.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # timeout: 600
 # A link that slows down in the middle of a run: `run --reprofile-every` measures it, the routing tables leave the device
 # behind it, and the sums stay right; and a rank that dies in a pause is named.

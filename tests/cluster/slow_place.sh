@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # A job on a cluster of which something became slow since the profile: the run names it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab

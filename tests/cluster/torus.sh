@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # timeout: 600
 # Eight machines as the nodes of a torus: plans of both strategies and of shapes with and without rings of two are run
 # over real links, every sum is right, and each machine's one port, which all of its dimensions share, has carried in each

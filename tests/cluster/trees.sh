@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # Machines of which three reach each other only slowly: `auto` finds trees that lead round these ways, and they do.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # The cluster of docs/tutorial.md: every command of its blocks "lab" runs as it stands there.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # A machine whose power goes in the middle of a run over verbs: the rank on the other one ends with exit 4 and names it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # A rank that dies in the middle of a run over verbs: the others end with exit 4 and name it.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

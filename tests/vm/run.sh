@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # `reckon run` of every strategy over verbs, all ranks in one machine.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

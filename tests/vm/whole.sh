@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: nightly
 # Plans of two ranks on each of two machines: verbs between the machines, and shared memory or verbs inside them.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -5,6 +5,7 @@
 #include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/threads.hpp"
 #include "core/version.hpp"
 #include "core/whole_number.hpp"
 #include "launch/sockets.hpp"
@@ -142,7 +143,8 @@ Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds li
     }
     m_job.board.reset();
     const NoSignals quiet;
-    m_watch = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
+    m_watch = start_thread("the other ranks' news",
+                           [this](const std::stop_token& stop) { keep_watch(stop); });
     measure_clock(limit);
   } catch (const std::exception& e) { // those who are here already learn why
     const bool left = m_cancel.stop_requested() && m_job.rank == 0;

@@ -23,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -415,11 +416,14 @@ protected:
     if (bytes.empty()) {
       return nullptr;
     }
-    // The provider chooses the key where it must; elsewhere keys have to differ within the domain.
-    const std::uint64_t key = ++m_last_key;
     fid_mr* region = nullptr;
-    check_fi(fi_mr_reg(m_domain.get(), bytes.data(), bytes.size(),
-                       FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, key, 0, &region, nullptr),
+    int status = -FI_ENOKEY; // the key stands for another region
+    for (int tries = 0; tries < 16 && status == -FI_ENOKEY; ++tries) {
+      status = fi_mr_reg(m_domain.get(), bytes.data(), bytes.size(),
+                         FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, random_key(), 0,
+                         &region, nullptr);
+    }
+    check_fi(status,
              fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
              over_verbs(m_provider) ? "; locked memory may be limited: see ulimit -l" : "");
     FiMr owner(region);
@@ -428,6 +432,14 @@ protected:
       check_fi(fi_mr_enable(region), attempt("fi_mr_enable"));
     }
     return owner;
+  }
+
+  /// For a region where the provider does not choose the key itself. Whoever reaches the port and
+  /// knows a key may write there, so keys cannot be guessed.
+  std::uint64_t random_key() {
+    const std::uint64_t key = std::uint64_t{m_random()} << 32U | m_random();
+    const std::size_t bytes = m_info->domain_attr->mr_key_size;
+    return bytes >= sizeof(key) ? key : key & ((std::uint64_t{1} << 8 * bytes) - 1);
   }
 
   static void* desc(const FiMr& region) noexcept {
@@ -543,7 +555,7 @@ protected:
   FiCq m_cq;
   FiAv m_av;
   FiEp m_ep;
-  std::uint64_t m_last_key = 0;
+  std::random_device m_random;
   std::vector<FiMr> m_regions;
   FiMr m_signal_region, m_hello_region;
 

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/threads.hpp"
 #include "probe/pattern.hpp"
 #include "probe/pin.hpp"
 
@@ -369,8 +370,14 @@ void FlowRank::begin() {
   m_stop.store(false, std::memory_order_relaxed);
   m_running = m_work.size();
   m_begin_ns = monotonic_ns();
-  for (const auto& lane : m_work) {
-    m_threads.emplace_back([this, work = lane.get()] { this->work(*work); });
+  try {
+    for (const auto& lane : m_work) {
+      m_threads.push_back(start_thread("a lane", [this, work = lane.get()] { this->work(*work); }));
+    }
+  } catch (...) {
+    stop();
+    m_running = 0;
+    throw;
   }
 }
 

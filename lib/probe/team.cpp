@@ -2,6 +2,7 @@
 #include "probe/team.hpp"
 
 #include "core/clock.hpp"
+#include "core/threads.hpp"
 #include "probe/pin.hpp"
 
 #include <chrono>
@@ -29,24 +30,33 @@ void SpinBarrier::wait() noexcept {
 Team::Team(const std::vector<int>& cpus) {
   m_running = cpus.size(); // each thread first binds itself
   m_threads.reserve(cpus.size());
-  for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
-    m_threads.emplace_back([this, rank, cpu = cpus[rank]] { serve(rank, cpu); });
-  }
-  std::unique_lock lock(m_mutex);
-  m_finished.wait(lock, [this] { return m_running == 0; });
-  if (m_error) {
-    m_end = true;
-    m_start.notify_all();
-    lock.unlock();
-    m_threads.clear();
-    std::rethrow_exception(m_error);
+  try {
+    for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
+      m_threads.push_back(
+          start_thread("a processor", [this, rank, cpu = cpus[rank]] { serve(rank, cpu); }));
+    }
+    std::unique_lock lock(m_mutex);
+    m_finished.wait(lock, [this] { return m_running == 0; });
+    if (m_error) {
+      std::rethrow_exception(m_error);
+    }
+  } catch (...) {
+    end();
+    throw;
   }
 }
 
 Team::~Team() {
-  const std::lock_guard lock(m_mutex);
-  m_end = true;
+  end();
+}
+
+void Team::end() {
+  {
+    const std::lock_guard lock(m_mutex);
+    m_end = true;
+  }
   m_start.notify_all();
+  m_threads.clear(); // joined
 }
 
 void Team::serve(std::size_t rank, int cpu) {
@@ -97,7 +107,7 @@ void Team::run(const std::function<void(std::size_t)>& work) {
 Background::Background(const std::vector<int>& cpus,
                        std::function<void(std::size_t, std::uint64_t)> work)
     : m_team(cpus), m_work(std::move(work)), m_begun(static_cast<std::ptrdiff_t>(cpus.size())),
-      m_runner([this] {
+      m_runner(start_thread("work in the background", [this] {
         m_team.run([this](std::size_t rank) {
           m_work(rank, 0);
           m_begun.count_down();
@@ -105,7 +115,7 @@ Background::Background(const std::vector<int>& cpus,
             m_work(rank, index);
           }
         });
-      }) {
+      })) {
   m_begun.wait();
 }
 

@@ -34,7 +34,7 @@ private:
 /// Thread-compatible: one thread calls run().
 class Team {
 public:
-  /// One thread for each of `cpus`. Throws Error when one cannot be bound.
+  /// One thread for each of `cpus`. Throws Error when one cannot be started or bound.
   explicit Team(const std::vector<int>& cpus);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -47,6 +47,7 @@ public:
 
 private:
   void serve(std::size_t rank, int cpu);
+  void end();
 
   std::mutex m_mutex;
   std::condition_variable m_start;
@@ -72,7 +73,7 @@ inline void cpu_relax() noexcept {
 class Background {
 public:
   /// Each of the threads on `cpus` calls work(rank, 0), work(rank, 1), ...; all have done so once
-  /// when this returns. `work` must not throw. Throws Error when a thread cannot be bound.
+  /// when this returns. `work` must not throw. Throws Error when a thread cannot be started or bound.
   Background(const std::vector<int>& cpus,
              std::function<void(std::size_t rank, std::uint64_t index)> work);
   Background(const Background&) = delete;

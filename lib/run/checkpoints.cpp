@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/threads.hpp"
 
 #include <fmt/format.h>
 
@@ -83,7 +84,7 @@ Checkpoints::Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64
   remove_steps(m_folder, m_job.rank, [&](std::uint64_t step) {
     return std::find(m_complete.begin(), m_complete.end(), step) == m_complete.end();
   });
-  m_thread = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  m_thread = start_thread("checkpoints", [this](const std::stop_token& stop) { work(stop); });
 }
 
 Checkpoints::~Checkpoints() = default;

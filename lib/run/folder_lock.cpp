@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -34,6 +35,28 @@ Taken try_lock(const Fd& file, int how) {
     }
   }
   return Taken::yes;
+}
+
+Json holder_in(const std::string& path) {
+  const Json holder = Json::parse(read_if_readable(path).value_or(""), nullptr, false);
+  return holder.is_object() ? holder : Json::object();
+}
+
+/// The lock file, made where it is missing. Throws Error{input} for anything else of that name: it
+/// is written to, so no one's file may be lost, and none that a link leads to.
+Fd open_lock(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  if (!file && errno != ELOOP) {
+    fail_errno(fmt::format("cannot open {}", path), errno);
+  }
+  struct stat state {};
+  if (file && ::fstat(file.get(), &state) == 0 && S_ISREG(state.st_mode) &&
+      (state.st_size == 0 || holder_in(path).contains("job"))) {
+    return file;
+  }
+  fail(ErrorKind::input, fmt::format("{} is not a lock of reckon's checkpoints, and would be "
+                                     "overwritten; move it away, or name another folder",
+                                     path));
 }
 
 /// Tries until `done` says so or the patience is over; whether it was done.
@@ -63,11 +86,6 @@ void write_holder(const Fd& file, const std::string& path, const Rendezvous& ren
       ::fsync(file.get()) != 0) {
     fail_errno(fmt::format("cannot write {}", path), errno);
   }
-}
-
-Json holder_in(const std::string& path) {
-  const Json holder = Json::parse(read_if_readable(path).value_or(""), nullptr, false);
-  return holder.is_object() ? holder : Json::object();
 }
 
 std::string refusal(const std::string& folder, const Json& holder) {
@@ -120,10 +138,7 @@ FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Second
   const auto ours = [&] { return holder_in(path).value("job", Json()) == job; };
   try {
     CheckpointFolder(folder).create();
-    m_file = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (!m_file) {
-      fail_errno(fmt::format("cannot open {}", path), errno);
-    }
+    m_file = open_lock(path);
     const bool found = within_patience([&] {
       taken = try_lock(m_file, LOCK_EX);
       return taken != Taken::by_another || ours();
@@ -136,7 +151,7 @@ FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Second
       trouble.refused = refusal(folder, holder_in(path));
     }
   } catch (const Error& e) {
-    trouble.failed = e.what();
+    (e.kind() == ErrorKind::input ? trouble.refused : trouble.failed) = e.what();
   }
   agree(rendezvous, trouble, limit);
 

@@ -2,6 +2,7 @@
 #include "run/lanes.hpp"
 
 #include "core/processors.hpp"
+#include "core/threads.hpp"
 
 #include <fmt/format.h>
 
@@ -19,20 +20,31 @@ Lanes::Lanes(std::span<const RankProgram* const> programs, Mover& mover,
                                          buffers, delays ? delays(program->lanes[l]) : nullptr));
     }
   }
-  for (std::size_t l = 0; l < m_times.size(); ++l) {
-    // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
-    // wake each other on one processor for a whole run, and the same plan then takes twice as long.
-    m_threads.emplace_back([this, l, cpu = cpus[l]] { work(l, cpu); });
+  try {
+    for (std::size_t l = 0; l < m_times.size(); ++l) {
+      // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
+      // wake each other on one processor for a whole run, and the same plan then takes twice as
+      // long.
+      m_threads.push_back(start_thread("a lane", [this, l, cpu = cpus[l]] { work(l, cpu); }));
+    }
+  } catch (...) {
+    end();
+    throw;
   }
 }
 
 Lanes::~Lanes() {
+  end();
+}
+
+void Lanes::end() {
   m_stop.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard lock(m_mutex);
     m_quit = true;
   }
   m_wake.notify_all();
+  m_threads.clear(); // joined
 }
 
 void Lanes::start(std::size_t program, std::uint64_t step) {

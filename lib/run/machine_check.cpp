@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/processors.hpp"
+#include "core/threads.hpp"
 #include "documents/cells.hpp"
 #include "kernels/reduce.hpp"
 #include "launch/peer_fields.hpp"
@@ -87,7 +88,7 @@ double rate_of(int cpu, std::size_t pieces, const Op& op) {
     return static_cast<double>(calls) / (static_cast<double>(now - begin) * 1e-9);
   };
   std::vector<double> rates(3);
-  std::jthread([&] {
+  start_thread("a measurement", [&] {
     static_cast<void>(cpu >= 0 && bind_this_thread(cpu)); // else where the system puts it
     calls_within(k_margin_ns);
     std::ranges::generate(rates, [&] { return calls_within(k_time_ns); });

@@ -6,6 +6,7 @@
 #include "core/interrupt.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
+#include "core/threads.hpp"
 #include "core/whole_number.hpp"
 #include "stats/summary.hpp"
 
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <system_error>
 
 namespace reckon {
 namespace {
@@ -199,15 +199,12 @@ PassCrew::PassCrew(std::string_view operation, const std::vector<int>& cpus)
       std::make_unique<GemmLoad>(std::as_writable_bytes(std::span(m_memory)), *side, cpus.size());
   try {
     for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
-      m_threads.emplace_back([this, rank, cpu = cpus[rank]] { work(rank, cpu); });
+      m_threads.push_back(start_thread("a processor that computes",
+                                       [this, rank, cpu = cpus[rank]] { work(rank, cpu); }));
     }
-  } catch (const std::system_error& e) {
-    const std::size_t started = m_threads.size();
+  } catch (...) {
     stop();
-    fail(ErrorKind::operation,
-         fmt::format("--compute {}: of {} threads the system starts {} ({}); ask for fewer, or see "
-                     "`ulimit -u` and `ulimit -v`",
-                     operation, cpus.size(), started, e.code().message()));
+    throw;
   }
 }
 

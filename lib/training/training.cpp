@@ -6,6 +6,7 @@
 #include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/processors.hpp"
+#include "core/threads.hpp"
 #include "core/version.hpp"
 #include "documents/document.hpp"
 #include "documents/own_machines.hpp"
@@ -136,7 +137,8 @@ Training::Training(const TrainingOptions& options)
   JobEnvironment job = environment_for(m_plan, options.plan);
   prepare(options, job);
   const NoSignals quiet;
-  m_conductor = std::thread([this, job = std::move(job)] { conduct(job); });
+  m_conductor = start_thread<std::thread>("the job's steps",
+                                          [this, job = std::move(job)] { conduct(job); });
 }
 
 Training::~Training() {

@@ -114,6 +114,16 @@ if [[ $(id -u) != 0 ]]; then
   stderr_has "cannot open closed/lock: Permission denied"
 fi
 
+# A file of somebody else's that is called lock, also at the end of a link, stays as it is.
+mkdir theirs linked
+echo "years of work" | tee theirs/lock > precious
+ln -s ../precious linked/lock
+for folder in theirs linked; do
+  exits 2 run plan.json --tolerance 1e9% -n 8 --checkpoint $folder
+  stderr_has "$folder/lock"
+  [[ $(cat $folder/lock) == "years of work" ]] || fail "$folder/lock was written to"
+done
+
 # Two runs at once: the second is refused, in one message that names the first, and the first goes on. Its death, however it
 # comes, gives the folder back.
 "$RECKON" run plan.json -n 1000000 --checkpoint busy --checkpoint-every 5 2> busy.err > busy.out &

@@ -14,7 +14,9 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 #include <set>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <unistd.h>
@@ -221,6 +223,26 @@ TEST_P(Movers, SayWhatTheyCanDoAndGiveZeroedPageAlignedMemory) {
       EXPECT_EQ(place_in_page(memory), 0U);
       EXPECT_TRUE(all_zero(memory));
     }
+  });
+}
+
+// Over a network whoever knows a key may write into the memory it stands for.
+TEST_P(Movers, NobodyGuessesTheKeysOfMemory) {
+  run_ranks(1, k_deadline, [](RankProcess&) {
+    std::set<std::string> keys;
+    for (int i = 0; i < 2; ++i) {
+      const auto mover = make_mover(GetParam());
+      static_cast<void>(mover->allocate(4096));
+      mover->open(2);
+      const std::string address = mover->address();
+      const std::regex key(R"x("key":\s*"([0-9a-f]+)")x");
+      for (std::sregex_iterator it(address.begin(), address.end(), key); it != std::sregex_iterator();
+           ++it) {
+        EXPECT_GT((*it)[1].length(), 8) << address;
+        EXPECT_TRUE(keys.insert((*it)[1]).second) << address;
+      }
+    }
+    EXPECT_GE(keys.size(), make_mover(GetParam())->capabilities().crosses_machines ? 8U : 0U);
   });
 }
 

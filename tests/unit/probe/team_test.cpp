@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/processors.hpp"
+#include "support/few_threads.hpp"
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,11 @@ TEST(Background, EveryThreadHasWorkedOnceWhenItReturnsAndNoneWorksAfterItsEnd) {
   }
   ended = true;
   EXPECT_EQ(at_work, 0); // all threads are joined, not only told to stop
+}
+
+TEST(TeamDeathTest, ThreadsThatCannotBeStartedAreAnErrorAndTheOthersEnd) {
+  const int cpu = allowed_cpus().front();
+  EXPECT_REFUSED_WITH_FEW_THREADS(Team(std::vector<int>(test::k_many_threads, cpu)));
 }
 
 } // namespace

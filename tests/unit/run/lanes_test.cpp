@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "movers/fake.hpp"
+#include "support/few_threads.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,6 +105,17 @@ TEST_F(LanesTest, ALaneThatFailsSaysWhy) {
   Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, {});
   ASSERT_TRUE(run(lanes, 2));
   EXPECT_THAT(lanes.error(), testing::StartsWith("lane 0: write(fake)"));
+}
+
+TEST(LanesDeathTest, ThreadsThatCannotBeStartedAreAnErrorAndTheOthersEnd) {
+  FakeNetwork network{1, [](int, int, std::uint64_t) { return Seconds(1); }};
+  const std::unique_ptr<Mover> mover = network.make_mover(0);
+  mover->open(test::k_many_threads);
+  RankProgram program;
+  program.lanes.resize(test::k_many_threads);
+  const std::array<const RankProgram*, 1> programs{&program};
+  EXPECT_REFUSED_WITH_FEW_THREADS(
+      const Lanes lanes(programs, *mover, {}, std::vector(test::k_many_threads, -1), {}));
 }
 
 } // namespace

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/pass_crew.hpp"
 
-#include "support/cases.hpp"
-#include "support/refusals.hpp"
+#include "support/few_threads.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <random>
-#include <sys/resource.h>
 #include <thread>
-#include <unistd.h>
 
 namespace reckon {
 namespace {
@@ -249,29 +243,9 @@ TEST(PassCrew, EndsInTheMiddleOfItsWork) {
   EXPECT_TRUE(delays->ask_again_ns(0));
 } // the test would hang here
 
-/// So much more memory that some of the threads of a crew have room for their stacks.
-void start_more_than_fit() {
-  std::ifstream statm("/proc/self/statm");
-  rlim_t pages = 0;
-  statm >> pages;
-  constexpr rlim_t k_room = 64 << 20;
-  const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + k_room;
-  const rlimit limit{bytes, bytes};
-  if (::setrlimit(RLIMIT_AS, &limit) != 0) {
-    std::_Exit(1);
-  }
-  const std::string message = test::refusal(
-      [] { const PassCrew crew("gemm_256", std::vector(64, -1)); }, ErrorKind::operation);
-  std::fputs(message.c_str(), stderr);
-  std::_Exit(0);
-}
-
 TEST(PassCrewDeathTest, ThreadsThatCannotBeStartedAreAnErrorAndTheOthersEnd) {
-  if (support::k_sanitized) {
-    GTEST_SKIP() << "a sanitizer has no use for a limit of its address space";
-  }
-  EXPECT_EXIT(start_more_than_fit(), ::testing::ExitedWithCode(0),
-              "of 64 threads the system starts");
+  EXPECT_REFUSED_WITH_FEW_THREADS(
+      const PassCrew crew("gemm_256", std::vector(test::k_many_threads, -1)));
 }
 
 } // namespace

@@ -86,7 +86,7 @@ TEST(VerifierOfHalves, LooksAtWhatEachRankEndsWithAndNoFurther) {
     const Schedule schedule = schedule_of(collective);
     Job job(schedule);
     job.expect_right(2);
-    const auto damage = [&](int rank, std::size_t byte) {
+    const auto damage = [&](std::size_t rank, std::size_t byte) {
       job.set_damage(
           [rank, byte](Job& j) { j.buffer(rank, k_gradient_buffer)[byte + 3] ^= std::byte{0x40}; });
     };

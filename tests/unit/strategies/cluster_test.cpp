@@ -96,7 +96,7 @@ TEST(Cluster, TheInnerPlacesOfADoubleBinaryTreeAreLeavesOfTheOther) {
       }
       for (std::size_t v = 0; v < n; ++v) {
         EXPECT_LE(children[v], 2U);
-        pairs_of_children[v] += children[v] == 2 ? 1 : 0;
+        pairs_of_children[v] += children[v] == 2 ? 1U : 0U;
       }
     }
     EXPECT_THAT(pairs_of_children, Each(Le(1U))) << n;

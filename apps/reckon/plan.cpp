@@ -40,7 +40,8 @@ void warn_of(const Plan& plan, bool shown) {
 
 int run_plan(Arguments& command, const PlanArguments& a) {
   if (a.list) {
-    write_file("-", fmt::format("{}\n", fmt::join(shipped_workloads(), "\n")));
+    write_file("-", a.json ? canonical({{"workloads", shipped_workloads()}})
+                           : fmt::format("{}\n", fmt::join(shipped_workloads(), "\n")));
     return k_exit_ok;
   }
   if (a.profile.empty() || a.workload.empty()) {

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/interrupt.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/terminal.hpp"
@@ -63,23 +64,33 @@ std::string command_line(const Flags& flags) {
 }
 
 /// The cases, each with its cells on this machine, and how long they take.
-int list_cells(const ProbeOptions& options) {
+int list_cells(const ProbeOptions& options, bool json) {
   const ProbeList list = list_probe(options);
+  if (json) {
+    std::vector<std::string> cells;
+    for (const CellKey& key : list.cells) {
+      cells.push_back(key.text());
+    }
+    write_file("-", canonical({{"cells", cells}, {"estimate_seconds", list.estimate.count()}}));
+    return k_exit_ok;
+  }
+  std::string text;
   bool of_cluster = false;
   for (const CellCase& c : cell_cases()) {
     if (!of_cluster && c.on == MeasuredOn::cluster) {
-      fmt::print("\nwith --cluster, all of them:\n");
+      text += "\nwith --cluster, all of them:\n";
       of_cluster = true;
     }
-    fmt::print("{}  {}\n", c.name, c.summary);
+    text += fmt::format("{}  {}\n", c.name, c.summary);
     for (const CellKey& key : list.cells) {
       if (!of_cluster && key.test == c.name) {
-        fmt::print("    {}\n", key.text());
+        text += fmt::format("    {}\n", key.text());
       }
     }
   }
-  fmt::print("\n{} on this machine, about {:.0f} s\n", counted(list.cells.size(), "cell"),
-             list.estimate.count());
+  text += fmt::format("\n{} on this machine, about {:.0f} s\n",
+                      counted(list.cells.size(), "cell"), list.estimate.count());
+  write_file("-", text);
   return k_exit_ok;
 }
 
@@ -212,8 +223,7 @@ int run_topology(const Flags& flags) {
   write_file(output, canonical_text(profile));
   if (output != "-") {
     const std::string shown = render(profile, style_for(ColorMode::automatic, STDOUT_FILENO));
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
-    fmt::print("\nwrote {}: nothing was measured\n", output);
+    write_file("-", fmt::format("{}\nwrote {}: nothing was measured\n", shown, output));
   }
   return k_exit_ok;
 }
@@ -259,7 +269,7 @@ int run_probe(const Flags& flags) {
          "--pair-writes is of the machines of a cluster: give --cluster, or leave it away");
   }
   if (flags.list) {
-    return list_cells(options_of(flags));
+    return list_cells(options_of(flags), flags.json);
   }
   const std::string output = flags.json ? "-" : flags.output;
   refuse_to_replace(output, flags);
@@ -322,7 +332,7 @@ void add_probe_command(Arguments& program) {
   probe.option("--topology", &flags->topology,
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
                "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
-  probe.option("--json", &flags->json, "JSON on standard output: the profile, no summary, as -o -");
+  probe.option("--json", &flags->json, "JSON on standard output: the profile, no summary, as -o -; or the list");
   probe.renamed("--budget", "--time");
   probe.renamed("--limit", "--step-timeout");
   probe.footer("docs/measuring.md explains what is measured and how.\n"

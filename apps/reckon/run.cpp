@@ -195,6 +195,11 @@ private:
         : m_schedules.saving ? "every byte summed, every parameter stepped and saved exactly once"
         : m_plan.update      ? "every byte summed and every parameter stepped exactly once"
                              : "every byte summed exactly once";
+    if (m_arguments.json) {
+      return canonical({{"ranks", ranks()},
+                        {"ops", ops},
+                        {"proved", {"no deadlock", proved, "no races"}}});
+    }
     return fmt::format("{} ranks, {} ops: no deadlock, {}, no races\n", ranks(), ops, proved);
   }
 
@@ -417,7 +422,7 @@ private:
 
 int execute(const RunArguments& arguments) {
   if (arguments.list) {
-    write_file("-", transports_text());
+    write_file("-", transports_text(arguments.json));
     return k_exit_ok;
   }
   if (arguments.plan.empty()) {

@@ -23,7 +23,7 @@ namespace {
 struct ShowArguments {
   std::string file;
   ShowOptions options;
-  bool csv = false, explain = false;
+  bool csv = false, json = false, explain = false;
   std::string plot, what;
   ColorMode color = ColorMode::automatic;
 };
@@ -72,6 +72,17 @@ int run_show(const ShowArguments& arguments) {
     fail(ErrorKind::usage,
          fmt::format("--case is for profiles; {} is a {}", arguments.file, kind_of(document)));
   }
+  if (arguments.json) {
+    for (const auto& [given, flag] : {std::pair(arguments.csv, "--csv"),
+                                      std::pair(arguments.explain, "--explain"),
+                                      std::pair(!arguments.plot.empty(), "--plot")}) {
+      if (given) {
+        fail(ErrorKind::usage, fmt::format("--json and {}: give one of them", flag));
+      }
+    }
+    write_file("-", canonical_text(document));
+    return k_exit_ok;
+  }
   if (!arguments.plot.empty()) {
     draw(arguments, document);
     return k_exit_ok;
@@ -112,6 +123,8 @@ void add_show_command(Arguments& program) {
       "Each equation with its numbers: of a plan; the choices with their reasons, what binds");
   command.option("--csv", &arguments->csv,
                  "Comma-separated values, one row for each cell (of a plan: for each part)");
+  command.option("--json", &arguments->json,
+                 "JSON on standard output: the document itself, also of a shipped one's name");
   command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
       .type("FILE");
   command

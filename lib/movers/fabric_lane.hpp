@@ -423,8 +423,7 @@ protected:
                          FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, random_key(), 0,
                          &region, nullptr);
     }
-    check_fi(status,
-             fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
+    check_fi(status, fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
              over_verbs(m_provider) ? "; locked memory may be limited: see ulimit -l" : "");
     FiMr owner(region);
     if ((m_info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {

@@ -40,6 +40,16 @@ Seconds seconds_of_visits(const std::vector<Campaign>& campaigns) {
   return all;
 }
 
+Seconds seconds_of_searches(const std::vector<Campaign>& campaigns) {
+  Seconds all(0);
+  for (const Campaign& campaign : campaigns) {
+    for (const CellPlan& plan : campaign.plans) {
+      all += plan.first;
+    }
+  }
+  return all;
+}
+
 /// How often and for how long cells are visited within a budget.
 struct Course {
   int passes = k_passes, visits = k_visits; ///< visits of each pass
@@ -52,7 +62,7 @@ Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> 
   if (!budget || once <= Seconds(0)) {
     return course;
   }
-  const double times = k_visits_share * *budget / once;
+  const double times = k_visits_share * (*budget - seconds_of_searches(campaigns)) / once;
   course.passes = times < k_passes ? 1 : k_passes;
   course.visits = static_cast<int>(std::clamp(times / course.passes, 1.0, double{k_most_visits}));
   return course;
@@ -345,8 +355,8 @@ std::size_t RunResult::count(CellStatus status) const {
 }
 
 Seconds estimate(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
-  const Seconds all = k_passes * k_visits * seconds_of_visits(campaigns) / k_visits_share;
-  return budget ? *budget : all;
+  return budget.value_or(k_passes * k_visits * seconds_of_visits(campaigns) / k_visits_share +
+                         seconds_of_searches(campaigns));
 }
 
 RunResult run_campaigns(const std::vector<Campaign>& campaigns, const RunnerOptions& options,

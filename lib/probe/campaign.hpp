@@ -20,6 +20,7 @@ namespace reckon {
 struct CellPlan {
   CellKey key{};
   Seconds visit{0.02}; ///< time of one of its measurements
+  Seconds first{0};    ///< what the first of them takes more, to find how it is best done
   /// Fills samples (fill_cell) within about `budget`; key, unit and convention are set. May set
   /// another status with a reason. An Error makes the cell failed, or unsupported if it is
   /// Error{unavailable}.

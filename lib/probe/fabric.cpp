@@ -17,6 +17,7 @@
 #include <bit>
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -32,10 +33,21 @@ struct NoValue : std::runtime_error {
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
 constexpr int k_in_flight = 4; // writes, of all cells that do not say otherwise
 constexpr std::array<double, 4> k_trials{k_in_flight, 8, 16, 32};
+constexpr std::uint64_t k_most_bytes_in_flight = 32 * k_window_bytes; ///< more are no faster
+constexpr double k_search = 7; ///< times a visit, that the search for the writes in flight may take
 constexpr std::uint64_t k_round_trips = 100;
 /// Of the transports that are only compared with the first.
 const std::vector<std::uint64_t> k_compared_sizes{4096, 65536, k_window_bytes};
 constexpr int k_most_failures = 3;
+
+/// The numbers of writes in flight to choose from.
+std::span<const double> trials_of(std::uint64_t bytes) {
+  const auto fits = [&](double in_flight) {
+    return in_flight * static_cast<double>(bytes) <= static_cast<double>(k_most_bytes_in_flight);
+  };
+  const auto most = std::ranges::find_if_not(k_trials, fits) - k_trials.begin();
+  return std::span(k_trials).first(static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, most)));
+}
 
 /// What the campaigns of one probe share.
 class Bench {
@@ -69,8 +81,11 @@ public:
       const auto [at, added] = m_in_flight.try_emplace(cell.key, k_in_flight);
       if (added) {
         constexpr int k_rounds = 3;
-        at->second =
-            static_cast<int>(least_of_the_fastest(k_trials, k_rounds, [&](double in_flight) {
+        const Seconds end = m_clock.now() + k_search * budget;
+        at->second = static_cast<int>(least_of_the_fastest(
+            trials_of(cell.key.bytes),
+            [&](int rounds) { return rounds < k_rounds && m_clock.now() < end; },
+            [&](double in_flight) {
               Cell trial = cell;
               trial.key.in_flight = static_cast<int>(in_flight);
               series(trial, budget / k_rounds);
@@ -298,6 +313,7 @@ CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& 
   plan.key.state = state;
   plan.visit = Seconds(0.06);
   if (state != "warm") {    // there no more writes are in flight than a window has slots
+    plan.first = k_search * plan.visit;
     plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
     plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };
   }

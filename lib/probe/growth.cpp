@@ -27,16 +27,18 @@ double grow_until_steady(double first, double most,
   return load;
 }
 
-double least_of_the_fastest(std::span<const double> loads, int rounds,
+double least_of_the_fastest(std::span<const double> loads,
+                            const std::function<bool(int rounds)>& again,
                             const std::function<double(double load)>& rate_of) {
   std::vector<std::vector<double>> over_first(loads.size());
-  for (int round = 0; round < rounds; ++round) {
+  int rounds = 0;
+  do {
     const double first = rate_of(loads.front());
     over_first.front().push_back(1);
     for (std::size_t i = 1; i < loads.size(); ++i) {
       over_first[i].push_back(rate_of(loads[i]) / first);
     }
-  }
+  } while (again(++rounds));
   std::vector<double> usual;
   for (const std::vector<double>& of_load : over_first) {
     usual.push_back(median(of_load));

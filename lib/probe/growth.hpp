@@ -20,10 +20,11 @@ grow_until_steady(double first, double most,
                   const std::function<std::vector<double>(double load)>& rates_of);
 
 /// The same for a machine whose speed changes by itself: of `loads`, ascending and not empty, the
-/// least that carries at most k_growth less than the best of them. All are tried in turns, `rounds`
-/// times, and each counts by the median of its rate over the first load's in the same round: a
+/// least that carries at most k_growth less than the best of them. All are tried in turns, round
+/// after round while `again` of the rounds so far says so, and each counts by the median of its rate over the first load's in the same round: a
 /// change of speed spoils one round only.
-[[nodiscard]] double least_of_the_fastest(std::span<const double> loads, int rounds,
+[[nodiscard]] double least_of_the_fastest(std::span<const double> loads,
+                                          const std::function<bool(int rounds)>& again,
                                           const std::function<double(double load)>& rate_of);
 
 } // namespace reckon

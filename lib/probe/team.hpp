@@ -73,7 +73,8 @@ inline void cpu_relax() noexcept {
 class Background {
 public:
   /// Each of the threads on `cpus` calls work(rank, 0), work(rank, 1), ...; all have done so once
-  /// when this returns. `work` must not throw. Throws Error when a thread cannot be started or bound.
+  /// when this returns. `work` must not throw. Throws Error when a thread cannot be started or
+  /// bound.
   Background(const std::vector<int>& cpus,
              std::function<void(std::size_t rank, std::uint64_t index)> work);
   Background(const Background&) = delete;

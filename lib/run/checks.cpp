@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json_fwd.hpp"
+#include "core/json.hpp"
 #include "core/memory.hpp"
 #include "core/name_ranges.hpp"
 #include "core/processors.hpp"
@@ -225,10 +225,14 @@ void check_transport(const std::string& wanted) {
   }
 }
 
-std::string transports_text() {
+std::string transports_text(bool json) {
   std::vector<std::string> why_not;
+  const std::vector<std::string> there = transports_here(why_not);
+  if (json) {
+    return canonical({{"transports", there}, {"not_available", why_not}});
+  }
   std::string text;
-  for (const std::string& name : transports_here(why_not)) {
+  for (const std::string& name : there) {
     text += name + "\n";
   }
   for (const std::string& line : why_not) {

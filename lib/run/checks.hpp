@@ -51,7 +51,8 @@ void check_rank_count(const Plan& plan, const std::string& file, int started);
 /// transports that it has.
 void check_transport(const std::string& wanted);
 
-/// `reckon run --list`: this machine's transports, and the missing ones with reasons, as text.
-[[nodiscard]] std::string transports_text();
+/// `reckon run --list`: this machine's transports, and the missing ones with reasons, as text or as
+/// JSON.
+[[nodiscard]] std::string transports_text(bool json);
 
 } // namespace reckon

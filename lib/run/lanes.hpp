@@ -26,8 +26,8 @@ namespace reckon {
 class Lanes {
 public:
   /// `programs`: the possible rounds, with the same number of lanes each. `cpus`: the processor of
-  /// each lane, or -1. `delays` serves the programs' delays. Throws Error{operation} where the system
-  /// refuses a thread.
+  /// each lane, or -1. `delays` serves the programs' delays. Throws Error{operation} where the
+  /// system refuses a thread.
   Lanes(std::span<const RankProgram* const> programs, Mover& mover,
         std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
         const MakeDelays& delays);

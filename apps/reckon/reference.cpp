@@ -2,6 +2,7 @@
 #include "reference.hpp"
 
 #include "commands.hpp"
+#include "compare/facts.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/version.hpp"
@@ -312,6 +313,17 @@ std::string fish_completion(const CommandReference& program) {
   return text;
 }
 
+namespace {
+
+std::string document_reference() {
+  return documents::field_reference() +
+         "\n## What `reckon diff` does not compare\n\n"
+         "`*` is any element. Everything else in a document is compared.\n\n" +
+         not_compared_table();
+}
+
+} // namespace
+
 void add_reference_command(Arguments& program) {
   struct Flags {
     std::string format, command, output = "-";
@@ -347,7 +359,7 @@ void add_reference_command(Arguments& program) {
     }
     write_file(flags->output,
                flags->format == "markdown"    ? markdown_reference(reference)
-               : flags->format == "documents" ? documents::field_reference()
+               : flags->format == "documents" ? document_reference()
                : flags->format == "bash"      ? bash_completion(reference)
                : flags->format == "zsh"       ? zsh_completion(reference)
                : flags->format == "fish"

@@ -42,7 +42,7 @@ if [[ -e $made/../../../cmake_install.cmake ]]; then
 fi
 ok reference documents
 stdout_has '## profile' '## workload' '## roles' '## plan' '## report' '## requirements' '| `cells[].case` |' '| `parts` |' \
-  '| `ranks[].host` |'
+  '| `ranks[].host` |' '| report | `ranks/*/host` | the context has the hosts |'
 
 # One meaning a word: options of one name say the same up to the first ". ", ": " or "; ", in whatever command they are, and a
 # short name stands for one long one.

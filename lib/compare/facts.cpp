@@ -504,28 +504,6 @@ std::span<const FactRule> fact_rules() {
   return k_rules;
 }
 
-std::string not_compared_table() {
-  // One row for each document and reason, with all places that it holds for.
-  using Row = std::pair<std::string, std::string>; // document, reason
-  std::vector<Row> rows;
-  std::map<Row, std::vector<std::string>> places;
-  for (const FactRule& rule : fact_rules()) {
-    if (rule.use != FactRule::Use::never) {
-      continue;
-    }
-    const Row row(rule.kind, rule.text);
-    if (!places.contains(row)) {
-      rows.push_back(row);
-    }
-    places[row].push_back(fmt::format("`{}`", rule.where));
-  }
-  std::string table = "| document | what | why not |\n|---|---|---|\n";
-  for (const Row& row : rows) {
-    table += fmt::format("| {} | {} | {} |\n", row.first, fmt::join(places[row], ", "), row.second);
-  }
-  return table;
-}
-
 const FactRule* fact_rule(std::string_view kind, std::string_view where) {
   static const auto k_by_place = [] {
     std::unordered_map<std::string, const FactRule*> all;

@@ -637,9 +637,7 @@ void describe(Visitor& v, Plan& p) {
   v("assignment_gap", p.assignment_gap, k_any,
     "Time of the assignment over time of the exact shares, minus 1.");
   v("runner_up", p.runner_up, k_any.maybe(), "The second-best strategy; absent: no other applies.");
-  v("margin", p.margin, k_any,
-    "Predicted time of the runner-up over this plan's, minus 1; negative: the user asked for a "
-    "slower strategy.");
+  v("margin", p.margin, k_any, "Predicted time of the runner-up over this plan's, minus 1.");
   v("margin_text", p.margin_text, k_any.maybe(),
     "Change of the inputs at which the runner-up wins.");
   v("candidates", p.candidates, k_any, "Every strategy that was considered.");

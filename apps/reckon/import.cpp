@@ -109,7 +109,8 @@ int run_import(const ImportArguments& arguments) {
   }
   for (const Profile& added : import_texts(outputs, options)) {
     if (profile) {
-      merge_import(*profile, added);
+      const bool named = arguments.machine || !arguments.merge.empty();
+      merge_import(*profile, named ? added : with_ids_by_name(added, *profile));
     } else {
       profile = added;
     }

@@ -175,7 +175,8 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .excludes(sweep);
 
   command.group("Output");
-  command.option("--json", &a.json, "JSON on standard output: the plan (or the sweep, or the list)");
+  command.option("--json", &a.json,
+                 "JSON on standard output: the plan (or the sweep, or the list)");
   command.option("-l,--list", &a.list, "Print a list and end: the shipped workloads");
   command.color(&a.color);
 

@@ -88,8 +88,8 @@ int list_cells(const ProbeOptions& options, bool json) {
       }
     }
   }
-  text += fmt::format("\n{} on this machine, about {:.0f} s\n",
-                      counted(list.cells.size(), "cell"), list.estimate.count());
+  text += fmt::format("\n{} on this machine, about {:.0f} s\n", counted(list.cells.size(), "cell"),
+                      list.estimate.count());
   write_file("-", text);
   return k_exit_ok;
 }
@@ -332,7 +332,8 @@ void add_probe_command(Arguments& program) {
   probe.option("--topology", &flags->topology,
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
                "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
-  probe.option("--json", &flags->json, "JSON on standard output: the profile, no summary, as -o -; or the list");
+  probe.option("--json", &flags->json,
+               "JSON on standard output: the profile, no summary, as -o -; or the list");
   probe.renamed("--budget", "--time");
   probe.renamed("--limit", "--step-timeout");
   probe.footer("docs/measuring.md explains what is measured and how.\n"

@@ -2,9 +2,11 @@
 #include "reference.hpp"
 
 #include "commands.hpp"
+#include "compare/facts.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/version.hpp"
+#include "documents/reference.hpp"
 
 #include <fmt/format.h>
 
@@ -68,8 +70,7 @@ bool is_of_all(const ArgumentReference& argument) {
 
 std::string markdown_reference(const CommandReference& program) {
   std::string text = "# Commands and options\n\n"
-                     "The program writes this page (`reckon reference markdown`); a test compares "
-                     "them. [cli.md](cli.md) explains the commands.\n\n"
+                     "`reckon reference markdown` writes this page.\n\n"
                      "Every command has `--help`, `--help-all` and `-v`.\n";
   each_command(program, "", [&](const CommandReference& command, const std::string& path) {
     text += fmt::format("\n## {}\n\n{}.\n", path, command.description);
@@ -312,18 +313,34 @@ std::string fish_completion(const CommandReference& program) {
   return text;
 }
 
+namespace {
+
+std::string document_reference() {
+  return documents::field_reference() +
+         "\n## What `reckon diff` does not compare\n\n"
+         "`*` is any element. Everything else in a document is compared.\n\n" +
+         not_compared_table();
+}
+
+} // namespace
+
 void add_reference_command(Arguments& program) {
   struct Flags {
     std::string format, command, output = "-";
   };
   auto flags = std::make_shared<Flags>();
   Arguments& command = program.command(
-      "reference", "Print the options of all commands, a man page or shell completions");
+      "reference",
+      "Print the options of all commands, the fields of documents, a man page or shell "
+      "completions");
   command.example("reckon reference bash > ~/.local/share/bash-completion/completions/reckon");
   command.example("reckon reference man plan | man -l -");
-  command.option("format", &flags->format, "markdown, man, bash, zsh or fish")
+  command
+      .option("format", &flags->format,
+              "markdown: of all commands; documents: of the fields of all documents; man, bash, "
+              "zsh or fish")
       .required()
-      .one_of({"markdown", "man", "bash", "zsh", "fish"});
+      .one_of({"markdown", "documents", "man", "bash", "zsh", "fish"});
   command.option("command", &flags->command, "With man: of this command. Default: of the program");
   command.option("-o,--output", &flags->output, "File of the result: - is standard output")
       .type("FILE")
@@ -335,15 +352,16 @@ void add_reference_command(Arguments& program) {
     if (!flags->command.empty() && (flags->format != "man" || one == reference.commands.end())) {
       fail(ErrorKind::usage,
            flags->format != "man"
-               ? fmt::format("reckon reference {} covers all commands: leave '{}' out",
-                             flags->format, flags->command)
+               ? fmt::format("only `reckon reference man` takes a command: leave '{}' out",
+                             flags->command)
                : fmt::format("there is no command '{}'; use one of {}", flags->command,
                              fmt::join(names_of(reference.commands), ", ")));
     }
     write_file(flags->output,
-               flags->format == "markdown" ? markdown_reference(reference)
-               : flags->format == "bash"   ? bash_completion(reference)
-               : flags->format == "zsh"    ? zsh_completion(reference)
+               flags->format == "markdown"    ? markdown_reference(reference)
+               : flags->format == "documents" ? document_reference()
+               : flags->format == "bash"      ? bash_completion(reference)
+               : flags->format == "zsh"       ? zsh_completion(reference)
                : flags->format == "fish"
                    ? fish_completion(reference)
                    : man_page(reference, flags->command.empty() ? nullptr : &*one, k_version));

@@ -10,7 +10,7 @@ namespace reckon {
 /// The program's arguments, for other programs and for readers. Each result is a whole file with a
 /// final newline, and all come from the parser's own description.
 
-/// A section for each command and each calculator, with a table of its options: docs/commands.md.
+/// A section for each command and each calculator, with a table of its options.
 [[nodiscard]] std::string markdown_reference(const CommandReference& program);
 
 /// The man page (section 1) of the program, or of one of its commands with those below it.

@@ -196,9 +196,8 @@ private:
         : m_plan.update      ? "every byte summed and every parameter stepped exactly once"
                              : "every byte summed exactly once";
     if (m_arguments.json) {
-      return canonical({{"ranks", ranks()},
-                        {"ops", ops},
-                        {"proved", {"no deadlock", proved, "no races"}}});
+      return canonical(
+          {{"ranks", ranks()}, {"ops", ops}, {"proved", {"no deadlock", proved, "no races"}}});
     }
     return fmt::format("{} ranks, {} ops: no deadlock, {}, no races\n", ranks(), ops, proved);
   }
@@ -322,14 +321,23 @@ private:
     if (!diagnosis.places.empty()) {
       changed = with_slow_places(planned.profile, m_plan, diagnosis.places);
     }
-    const PlanAgain again = plan_again(m_plan, m_arguments.plan, changed, "new-profile.json");
+    const std::string profile = m_arguments.inject.value_or("new-profile.json");
+    const PlanAgain again = plan_again(m_plan, m_arguments.plan, changed, profile);
     diagnosis.new_plan_seconds = again.seconds;
+    if (m_injection) { // a probe would measure this machine, not the links that are emulated
+      if (m_injection->profile.digest != m_plan.profile.digest) {
+        diagnosis.next = {fmt::format("reckon diff {} {}", planned.file, profile),
+                          again.command + " -o new-plan.json",
+                          fmt::format("reckon run new-plan.json --inject {}", profile)};
+      }
+      return;
+    }
     const bool cluster = report.ranks.front().host != report.ranks.back().host;
     const char* const started = cluster ? " # on all machines, started as this run was" : "";
     diagnosis.next = {
-        fmt::format("reckon probe {}-o new-profile.json{}", cluster ? "--cluster " : "", started),
-        fmt::format("reckon check new-profile.json --baseline {}", planned.file),
-        fmt::format("reckon diff {} new-profile.json", planned.file),
+        fmt::format("reckon probe {}-o {}{}", cluster ? "--cluster " : "", profile, started),
+        fmt::format("reckon check {} --baseline {}", profile, planned.file),
+        fmt::format("reckon diff {} {}", planned.file, profile),
         again.command + " -o new-plan.json", fmt::format("reckon run new-plan.json{}", started)};
   }
 

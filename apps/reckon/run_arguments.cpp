@@ -38,8 +38,9 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
   RunOptions& options = arguments.options;
   command.option("plan", &arguments.plan, "The plan; - is standard input");
   command.option("-o,--output", &arguments.output, "File of the result: the report");
-  command.option("--json", &arguments.json,
-                 "JSON on standard output: the report instead of tables; also of --list and --check");
+  command.option(
+      "--json", &arguments.json,
+      "JSON on standard output: the report instead of tables; also of --list and --check");
   command.option("-l,--list", &arguments.list,
                  "Print a list and end: the transports of this machine and what is missing");
   command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");

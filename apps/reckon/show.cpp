@@ -73,9 +73,9 @@ int run_show(const ShowArguments& arguments) {
          fmt::format("--case is for profiles; {} is a {}", arguments.file, kind_of(document)));
   }
   if (arguments.json) {
-    for (const auto& [given, flag] : {std::pair(arguments.csv, "--csv"),
-                                      std::pair(arguments.explain, "--explain"),
-                                      std::pair(!arguments.plot.empty(), "--plot")}) {
+    for (const auto& [given, flag] :
+         {std::pair(arguments.csv, "--csv"), std::pair(arguments.explain, "--explain"),
+          std::pair(!arguments.plot.empty(), "--plot")}) {
       if (given) {
         fail(ErrorKind::usage, fmt::format("--json and {}: give one of them", flag));
       }

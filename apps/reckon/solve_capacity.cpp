@@ -152,7 +152,8 @@ Calculator capacity() {
             "link)"}},
           answer_capacity,
           "Equations 47 and 48 of docs/equations.md. A price file: "
-          "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}"};
+          "{\"currency\": \"USD\", \"per\": \"hour\", \"worker\": 3, \"box\": 10}\n"
+          "With --json, a limit is null where the box does not say."};
 }
 
 } // namespace reckon::solve

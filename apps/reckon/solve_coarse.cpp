@@ -243,8 +243,10 @@ Calculator routing() {
         "A workload: the tensors that a choice between several crossings is made for; default: one "
         "of each size tested"}},
       answer_routing,
-      "Equations: docs/equations.md. With --json, threshold_bytes is null for the first curve "
-      "for everything,\n0 for the second."};
+      "Equations 28 and 29 of docs/equations.md. With --json, threshold_bytes is null for the "
+      "first "
+      "curve\nfor everything, 0 for the second; reversed: the first is faster above the last "
+      "crossing."};
 }
 
 Calculator partition() {
@@ -256,7 +258,8 @@ Calculator partition() {
             "How far below the greatest bandwidth still counts as full: 2% (default)"},
            {"--tensor", Unit::bytes, "A tensor to cut: 9437184, 9MiB"}},
           answer_partition,
-          "Equations: docs/equations.md. With --json, shards_bytes is null without --tensor.",
+          "Equations 30 and 31 of docs/equations.md. With --json, shards_bytes is null without "
+          "--tensor.",
           {{"--tolerance", "--bandwidth-slack"}}};
 }
 
@@ -288,8 +291,8 @@ Calculator dual_sync() {
        {"--shared-link", Unit::flag,
         "The workers' ring uses the workers' links to their devices (corrected time only)"}},
       answer_dual_sync,
-      "Equations: docs/equations.md. With --json, the plain keys are the paper's formula, the "
-      "corrected_ ones ours;\nthe rounded ones are null without --workload."};
+      "Equations 32 and 33 of docs/equations.md. With --json, the plain keys are the paper's "
+      "formula, the\ncorrected_ ones ours; the rounded ones are null without --workload."};
 }
 
 } // namespace reckon::solve

@@ -176,7 +176,7 @@ Calculator locality() {
                     "What is below one switch: gpu0,gpu1/gpu2,gpu3 are two switches"),
            {"--threshold", Unit::fraction, "Smallest difference that counts: of bandwidths", "5%"}},
           answer_locality,
-          "Equations: docs/equations.md.",
+          "Equation 36 of docs/equations.md.",
           {{"--tolerance", "--threshold"}}};
 }
 
@@ -188,7 +188,9 @@ Calculator ring() {
       {matrix_input(),
        {"--ring", Unit::text, "Names in its order, with commas; default: as in the header line"}},
       answer_ring,
-      "Equations: docs/equations.md. With --json, a ring that lacks a link is null.",
+      "Equation 35 of docs/equations.md. With --json, a ring that lacks a link is null, and orders "
+      "is "
+      "above\nnine endpoints.",
       {{"--order", "--ring"}}};
 }
 
@@ -199,7 +201,8 @@ Calculator oversubscription() {
           {required("--gpus", Unit::count, "GPUs of the machine"),
            {"--gpu-lanes", Unit::count, "Of each", "16"},
            required("--cpu-lanes", Unit::count, "Of all processors")},
-          answer_oversubscription};
+          answer_oversubscription,
+          "Equation 34 of docs/equations.md."};
 }
 
 } // namespace reckon::solve

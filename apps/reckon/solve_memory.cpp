@@ -154,7 +154,7 @@ Calculator memory() {
        {"--devices-hold", Unit::text,
         "What memory devices hold: of parameters, gradients, optimizer, with commas", "optimizer"}},
       answer_memory,
-      "Equations: docs/equations.md."};
+      "Equation 37 of docs/equations.md."};
 }
 
 Calculator dense() {
@@ -187,7 +187,8 @@ Calculator dense() {
             {"--efficiency"},
             "--curve"}},
           answer_dense,
-          "Equations: docs/equations.md. Push and pull go on at once, so this is the time of "
+          "Equations 38 to 40 of docs/equations.md. Push and pull go on at once, so this is the "
+          "time of "
           "either."};
 }
 

@@ -444,7 +444,7 @@ Calculator overlap() {
        {"--bytes", Unit::bytes, "Size of the gradient: what a sweep sums", "64MB"}},
       answer_overlap,
       "Equations 49 to 53 of docs/equations.md. With --json, times are in seconds and bandwidths "
-      "in bytes per second.",
+      "in bytes\nper second; of_ideal is null where the profile has no ideal configuration.",
       {{"--cores", "--processors"}, {"--explain", "--layers"}}};
 }
 

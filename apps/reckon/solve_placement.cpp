@@ -257,8 +257,10 @@ Calculator placement() {
        {"--workers", Unit::count, "How many work: who sends each chunk, with --part-bytes auto",
         "1"}},
       answer_placement,
-      "Equations: docs/equations.md. A lane is a queue of one interface served by one core: no two "
-      "lanes share either.",
+      "Equations 12 to 13d of docs/equations.md. A lane is a queue of one interface served by one "
+      "core: no two\nlanes share either. With --json, at_most and cores_at_most are what 13b and "
+      "13c "
+      "guarantee;\nchunk_bytes is null for --part-bytes none, tried without auto.",
       {{"--chunk", "--part-bytes"}, {"--sum-bandwidth", "--core-sum-bandwidth"}}};
 }
 

@@ -276,11 +276,12 @@ Calculator split() {
         "",
         {"--server-bandwidth"}}},
       answer_split,
-      "Equations: docs/equations.md. With --json, shares are arrays when a list of bandwidths was "
-      "given;\n"
+      "Equations 1 to 11 of docs/equations.md. With --json, shares are arrays when a list of "
+      "bandwidths was given;\n"
       "the parameter server's time is null without servers, slots are null for n < 2, k > n or "
       "unequal\n"
-      "bandwidths, and speed-ups are null when nothing has to be moved."};
+      "bandwidths, and speed-ups are null when nothing has to be moved. limit is all_ports, "
+      "slowest_workers,\nnumbered from 0 in limiting_workers, or nothing."};
 }
 
 Calculator aggregation() {
@@ -296,7 +297,8 @@ Calculator aggregation() {
            {"--bottleneck", Unit::bandwidth,
             "The slowest hop of a ring over all GPUs; default: the slower of the two links"}},
           answer_aggregation,
-          "Equations: docs/equations.md. With --json, ring_saving is 1 - CPU-assisted / ring, null "
+          "Equations 23 and 24 of docs/equations.md. With --json, ring_saving is 1 - CPU-assisted "
+          "/ ring, null "
           "where a ring\nwould move nothing."};
 }
 

@@ -192,7 +192,7 @@ Calculator torus() {
           inputs,
           answer_torus,
           "Equations 41 to 46 of docs/equations.md. With --json, bandwidths are in bytes per "
-          "second."};
+          "second; baseline_: without an engine,\noffload_: with one, exact_: counted by 41."};
 }
 
 } // namespace reckon::solve

@@ -45,8 +45,9 @@ struct FactRule {
   std::string_view text;
 };
 
-/// All rules. Those with Use::never are the table in docs/diff.md.
 [[nodiscard]] std::span<const FactRule> fact_rules();
+/// A Markdown table of the rules with Use::never.
+[[nodiscard]] std::string not_compared_table();
 /// The rule of a place, or of the nearest place around it; nullptr without a rule.
 [[nodiscard]] const FactRule* fact_rule(std::string_view kind, std::string_view where);
 

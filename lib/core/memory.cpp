@@ -34,4 +34,15 @@ std::uint64_t available_memory_bytes() {
   return available;
 }
 
+std::optional<std::uint64_t> node_memory_bytes(int os_index) {
+  std::ifstream meminfo("/sys/devices/system/node/node" + std::to_string(os_index) + "/meminfo");
+  std::uint64_t kib = 0;
+  for (std::string word; meminfo >> word;) { // "Node 0 MemTotal: 24684084 kB"
+    if (word == "MemTotal:" && meminfo >> kib) {
+      return kib * 1024;
+    }
+  }
+  return std::nullopt;
+}
+
 } // namespace reckon

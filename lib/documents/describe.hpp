@@ -32,8 +32,8 @@ struct Requirements;
 } // namespace reckon
 
 /// Every type of a document is described once, by a function `describe` that hands each member to a
-/// visitor with its key, its limits and a sentence. The reader, the writer, the JSON schema, the
-/// reference in docs/documents.md and the tests' random documents are visitors. Rules about several
+/// visitor with its key, its limits and a sentence. The reader, the writer, the JSON schema and the
+/// tests' random documents are visitors; the reference of fields follows from the schema. Rules about several
 /// members are checked by hand, at the end of `describe`.
 namespace reckon::documents {
 

@@ -65,6 +65,11 @@ struct Prediction {
   [[nodiscard]] const std::string& busy_by() const {
     return busiest_seconds ? busiest_by : bound_by;
   }
+  /// Whether the profile's own spread makes the range wider than a measurement can be judged by.
+  [[nodiscard]] bool range_is_wide() const {
+    constexpr double k_wide = 0.15;
+    return hi_seconds > (1 + k_wide) * mid_seconds || lo_seconds < (1 - k_wide) * mid_seconds;
+  }
   bool operator==(const Prediction&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace reckon {
@@ -421,6 +422,59 @@ void merge_import(Profile& base, const Profile& added) {
     base.context.erase("topology"); // the base's tree is what is known
   }
   base.source += "; " + added.source;
+}
+
+Profile with_ids_by_name(Profile added, const Profile& base) {
+  std::map<std::string, std::string> ids; // of `added` by what they become
+  std::set<std::string> taken;
+  for (const Profile* profile : {&base, static_cast<const Profile*>(&added)}) {
+    for (const MachineGroup& machine : profile->machines) {
+      taken.insert(machine.id);
+    }
+  }
+  const auto in_base = [&](const MachineGroup& machine, auto MachineGroup::*what) {
+    return std::ranges::find(base.machines, machine.*what, what);
+  };
+  for (const MachineGroup& machine : added.machines) {
+    if (machine.name.empty()) {
+      continue;
+    }
+    if (const auto same = in_base(machine, &MachineGroup::name); same != base.machines.end()) {
+      ids[machine.id] = same->id;
+      continue;
+    }
+    const auto other = in_base(machine, &MachineGroup::id);
+    if (other == base.machines.end() || other->name.empty()) {
+      continue;
+    }
+    std::string& id = ids[machine.id];
+    for (std::size_t next = 0; id.empty() || taken.contains(id); ++next) {
+      id = fmt::format("m{}", next);
+    }
+    taken.insert(id);
+  }
+  const auto rename = [&](std::string& id) { // also of a part of a machine
+    const std::size_t end = std::min(id.find('/'), id.size());
+    if (const auto at = ids.find(id.substr(0, end)); at != ids.end()) {
+      id.replace(0, end, at->second);
+    }
+  };
+  for (MachineGroup& machine : added.machines) {
+    rename(machine.id);
+  }
+  for (TopologyObject& object : added.topology.objects) {
+    rename(object.id);
+    rename(object.parent);
+  }
+  for (PeerLink& link : added.topology.links) {
+    rename(link.from);
+    rename(link.to);
+  }
+  for (Cell& cell : added.cells) {
+    rename(cell.key.from);
+    rename(cell.key.to);
+  }
+  return added;
 }
 
 } // namespace reckon

@@ -64,4 +64,9 @@ void warn_of_spread(const Profile& imported);
 /// id are different things, and when a cell of `base` was measured otherwise.
 void merge_import(Profile& base, const Profile& added);
 
+/// `added` with the ids that its machines have in `base`, which its files name alike: a machine of
+/// a name that `base` knows has its id, and one whose id is another's gets the next free one. For
+/// files whose machines nobody gave ids.
+[[nodiscard]] Profile with_ids_by_name(Profile added, const Profile& base);
+
 } // namespace reckon

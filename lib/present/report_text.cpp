@@ -18,6 +18,11 @@ namespace reckon {
 namespace {
 
 constexpr std::size_t k_most_ranks = 32;
+/// Of the total: a stage that is predicted and measured below it is no row of its own.
+constexpr double k_small_stage = 0.02;
+
+constexpr const char* k_probe_again =
+    "; too wide to judge by: probe again when the machine is quiet, or for longer (--time 180s)";
 
 /// Red outside the tolerance, green within.
 Tone tone_of(double error, double tolerance) {
@@ -247,8 +252,12 @@ std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& 
 } // namespace
 
 TableCell verdict_of(const Report& report) {
-  if (report.emulation && report.cause.starts_with("void")) {
-    return {"none: the result is void", Tone::bad};
+  if (report.prediction.mid_seconds <= 0 && report.within_tolerance && report.as_planned()) {
+    return "none: nothing had to move";
+  }
+  if (report.emulation && !report.other_links.empty()) {
+    return fmt::format("none: {}; emulate slower ones, or play the plan on them: `reckon simulate`",
+                       report.other_links);
   }
   if (report.as_planned()) {
     return {fmt::format("{} the tolerance of {}{}", report.within_tolerance ? "within" : "outside",
@@ -269,39 +278,53 @@ TableCell verdict_of(const Report& report) {
 std::string report_table(const Report& report, const Style& style) {
   Table table(0, report.simulation ? "|>predicted|>simulated|>error|~cause"
                                    : "|>predicted|>measured|>error|~cause");
-  const auto add_total = [&](double predicted, double measured) {
-    const double error = predicted > 0 ? measured / predicted - 1 : report.error;
-    const bool same = report.other_links.empty();
-    table.row({{"total", Tone::strong},
-               {time_text(predicted), Tone::strong},
-               {time_text(measured), Tone::strong},
-               {same ? change_text(error) : "", tone_of(error, report.tolerance)},
-               report.cause});
-  };
-  bool total_shown = false;
+  const bool same = report.other_links.empty();
+  const double predicted = report.prediction.mid_seconds, measured = report.p50_seconds;
+  table.row({{"total", Tone::strong},
+             {time_text(predicted), Tone::strong},
+             {time_text(measured), Tone::strong},
+             {same && predicted > 0 ? change_text(report.error) : "",
+              tone_of(report.error, report.tolerance)},
+             report.cause});
+  const auto counts = [](double part, double whole) { return part >= k_small_stage * whole; };
+  std::vector<std::string> small;
+  double small_predicted = 0, small_measured = 0;
   for (const StageReport& s : report.stages) {
+    const bool planned = predicted > 0 && counts(s.predicted_seconds, predicted);
     if (s.name == "total") {
-      total_shown = true;
-      add_total(s.predicted_seconds, s.measured_seconds.value_or(report.p50_seconds));
       continue;
     }
-    const bool comparable =
-        s.measured_seconds && s.predicted_seconds > 0 && report.other_links.empty();
+    if (!planned && !counts(s.measured_seconds.value_or(0), measured)) {
+      small.push_back(s.name);
+      small_predicted += s.predicted_seconds;
+      small_measured += s.measured_seconds.value_or(0);
+      continue;
+    }
     table.row({s.name,
                time_text(s.predicted_seconds),
                s.measured_seconds ? time_text(*s.measured_seconds) : "-",
-               comparable ? change_text(*s.measured_seconds / s.predicted_seconds - 1) : "",
+               s.measured_seconds && planned && same
+                   ? change_text(*s.measured_seconds / s.predicted_seconds - 1)
+                   : "",
                {s.how, Tone::dim}});
   }
-  if (!total_shown) {
-    add_total(report.prediction.mid_seconds, report.p50_seconds);
+  if (!small.empty()) {
+    table.row({"other",
+               time_text(small_predicted),
+               time_text(small_measured),
+               "",
+               {fmt::format("{}: below {} of the total", fmt::join(small, ", "),
+                            percent_text(k_small_stage)),
+                Tone::dim}});
   }
   std::string out = report.diagnosis ? diagnosis_text(*report.diagnosis, style) : "";
   out += table.text(style) + "\n";
   Table facts(0, "|~");
   const Prediction& p = report.prediction;
   facts.row({{"verdict", Tone::dim}, verdict_of(report)});
-  facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds) + miss_text(report)});
+  facts.row({{"predicted", Tone::dim},
+             range_text(p.lo_seconds, p.hi_seconds) + miss_text(report) +
+                 (p.range_is_wide() && same && !report.simulation ? k_probe_again : "")});
   if (report.simulation) {
     add_simulation(facts, *report.simulation);
   } else {
@@ -338,24 +361,9 @@ std::string report_table(const Report& report, const Style& style) {
                  : ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
-  if (report.machine_now) {
-    const MachineNow& now = *report.machine_now;
-    const char* const means = report.p50_seconds >= report.prediction.lo_seconds &&
-                                      report.p50_seconds <= report.prediction.hi_seconds
-                                  ? ""
-                              : std::abs(now.error) < std::abs(report.error) / 2
-                                  ? "; so the machine changed since it was probed"
-                                  : "; so a change of the machine does not explain the error";
-    facts.row(
-        {{"machine now", Tone::dim},
-         fmt::format("sums at {}, copies at {} of the profile's rates; at these the plan "
-                     "predicts {}, from which the measurement differs by {:+.1f} %{}",
-                     percent_text(now.sum_bytes_per_second / now.profile_sum_bytes_per_second),
-                     percent_text(now.copy_bytes_per_second / now.profile_copy_bytes_per_second),
-                     time_text(now.predicted_seconds), 100 * now.error, means)});
-  }
   if (const auto others = report.context.find("other_programs");
-      others != report.context.end() && others_matter(others->second)) {
+      others != report.context.end() && others_matter(others->second) &&
+      !report.cause.starts_with("disturbed")) {
     facts.row({{"others", Tone::warning},
                {fmt::format("other programs had {}; run again when they are done", others->second),
                 Tone::warning}});

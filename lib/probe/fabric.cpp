@@ -312,7 +312,7 @@ CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& 
   plan.key.pairs = pairs;
   plan.key.state = state;
   plan.visit = Seconds(0.06);
-  if (state != "warm") {    // there no more writes are in flight than a window has slots
+  if (state != "warm") { // there no more writes are in flight than a window has slots
     plan.first = k_search * plan.visit;
     plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
     plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };

@@ -231,6 +231,16 @@ ProbeList list_probe(const ProbeOptions& options) {
   return list;
 }
 
+/// Memory that the system got since hwloc looked: a virtual machine is given what it uses.
+static void add_plugged_memory(Topology& topology) {
+  for (TopologyObject& object : topology.objects) {
+    if (object.kind == ObjectKind::numa_node && object.os_index) {
+      object.bytes =
+          std::max(object.bytes.value_or(0), node_memory_bytes(*object.os_index).value_or(0));
+    }
+  }
+}
+
 ProbeResult probe_machine(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
@@ -257,7 +267,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   add_ceilings(run.cells);
   profile.cells = std::move(run.cells);
   subject.describe(context);
-  describe_machine(profile, subject.take_topology(), environment);
+  Topology topology = subject.take_topology();
+  add_plugged_memory(topology);
+  describe_machine(profile, std::move(topology), environment);
   profile.name = !options.name.empty()               ? options.name
                  : !profile.machines[0].name.empty() ? profile.machines[0].name
                                                      : "this-machine";

@@ -21,11 +21,14 @@ void mark_emulated(Report& report, const DocumentLink& profile, const PacingReco
   constexpr double k_most_late = 0.5; // of the writes; that they are late does no harm by itself
   if (report.error > report.tolerance && report.profile.digest == profile.digest &&
       static_cast<double>(record.late) > k_most_late * static_cast<double>(record.writes)) {
-    report.cause =
-        fmt::format("void ({:+.1f} %): {} of {} writes took longer here than on the links "
-                    "that are emulated, so the times are this machine's",
-                    100 * report.error, record.late, record.writes);
-  } else if (!report.other_links.empty()) {
+    report.other_links =
+        fmt::format("this machine is slower than the links of {} that it emulates", profile.name);
+    report.cause = fmt::format("this machine ({:+.1f} %): {} of {} writes took longer here than on "
+                               "the emulated links",
+                               100 * report.error, record.late, record.writes);
+    return;
+  }
+  if (!report.other_links.empty()) {
     report.cause =
         fmt::format("emulated ({:+.1f} %): links as {} has them; sums and processors are "
                     "this machine's",

@@ -161,12 +161,17 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   const double measured = report.p50_seconds;
   const double predicted = report.prediction.mid_seconds;
   if (measured <= 0 || predicted <= 0) {
-    return "nothing to compare";
+    return report.within_tolerance ? "nothing had to move" : "no time was predicted";
   }
   const double miss = measured - predicted;
   const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
-  if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
-    return fmt::format("within the range of the profile's own spread ({})", size);
+  const bool noisy = report.prediction.range_is_wide();
+  if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds &&
+      !(noisy && report.within_tolerance)) {
+    return fmt::format("{} ({})",
+                       noisy ? "the profile is too noisy to judge this"
+                             : "within the range of the profile's own spread",
+                       size);
   }
   // What other programs take from this run they take from a measurement of the machine too.
   if (disturbed(report, others)) {
@@ -362,7 +367,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.spread = summary.spread;
   report.error =
       plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
-  if (result.machine_now && plan.machine_rates && report.p50_seconds > 0) {
+  if (result.machine_now && plan.machine_rates && report.p50_seconds > 0 &&
+      plan.prediction.mid_seconds > 0) {
     report.machine_now = result.machine_now;
     compare_with_machine(*report.machine_now, *plan.machine_rates, plan.prediction,
                          report.p50_seconds);

@@ -272,6 +272,20 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
        "cannot tell whether {} of the baseline changed: the samples are too few or too scattered");
 }
 
+/// A machine of so little memory is more likely one that shows less than it has.
+void check_memory(const Profile& profile, Verdict& verdict) {
+  constexpr std::uint64_t k_least_of_a_core = std::uint64_t{1} << 30U;
+  for (const MachineGroup& machine : profile.machines) {
+    if (machine.memory_bytes > 0 && machine.memory_bytes < k_least_of_a_core * machine.cores) {
+      verdict.unknown.push_back(fmt::format(
+          "whether {} has more memory than {} for {}: a virtual machine may be given more while it "
+          "runs; compare `free -g`",
+          shown_place(profile, machine.id), to_text(Bytes(machine.memory_bytes)),
+          counted(machine.cores, "core")));
+    }
+  }
+}
+
 /// Whether a place is another, or a pair that has it as an end.
 bool is_at(const std::string& place, const std::string& other) {
   return place == other || place.starts_with(other + " -> ") || place.ends_with(" -> " + other);
@@ -347,6 +361,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   check_contradictions(profile, verdict);
   check_links(profile, verdict);
   check_measured(profile, verdict);
+  check_memory(profile, verdict);
   if (options.requirements != nullptr) {
     check_requirements(profile, *options.requirements, verdict);
   }

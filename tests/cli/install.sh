@@ -12,13 +12,14 @@ ninja -C "$build" -v -n -t clean "$target" | files > made
 ninja -C "$build" -v -n -t clean | files > makable
 grep -rhoE "\"$build/[^\"]*\"" "$build"/cmake_install.cmake "$build"/apps/*/cmake_install.cmake |
   tr -d '"' | sed "s|^$build/|Remove |" | files > wanted
-[[ $(comm -12 wanted makable | wc -l) -ge 17 ]] || fail "install rules name too few files that are built: $(cat wanted)"
+[[ $(comm -12 wanted makable | wc -l) -ge 19 ]] || fail "install rules name too few files that are built: $(cat wanted)"
 lacking=$(comm -12 wanted makable | comm -23 - made)
 [[ ! $lacking ]] || fail "'ninja $target' of scripts/quickstart does not make what is installed: $lacking"
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 for file in bin/reckon share/man/man1/reckon-plan.1.gz share/bash-completion/completions/reckon \
   share/zsh/site-functions/_reckon share/fish/vendor_completions.d/reckon.fish share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/doc/reckon/LICENSE \
+  share/doc/reckon/commands.md share/doc/reckon/documents-fields.md \
   include/reckon/reckon.h 'lib/*/libreckon.so.0' 'lib/python3*/*-packages/reckon/record.py'; do
   [[ -s $(compgen -G "first/$file" || true) ]] || fail "not installed: $file"
 done

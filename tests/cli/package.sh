@@ -22,7 +22,8 @@ holds() {
   done
 }
 holds reckon usr/bin/reckon usr/share/man/man1/reckon.1.gz usr/share/bash-completion/completions/reckon \
-  usr/share/reckon/profiles/workloads/resnet50.json usr/share/reckon/schemas/plan.schema.json
+  usr/share/reckon/profiles/workloads/resnet50.json usr/share/reckon/schemas/plan.schema.json \
+  usr/share/doc/reckon/commands.md usr/share/doc/reckon/documents-fields.md
 holds libreckon0 'usr/lib/*-linux-*/libreckon.so.0'
 holds libreckon-dev usr/include/reckon/reckon.h 'usr/lib/*-linux-*/libreckon.so' 'usr/lib/*-linux-*/pkgconfig/reckon.pc' \
   'usr/lib/*-linux-*/cmake/reckon/reckonConfig.cmake'

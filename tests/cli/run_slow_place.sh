@@ -15,9 +15,15 @@ ok plan --profile good.json --workload model.csv --workers 4 --servers 0 --strat
 # The profile and the workload lie beside the plan.
 exits 1 run plan.json --inject slow.json -n 2 -w 0 -o report.json
 stdout_matches "^slow place +rank 2's port carries 0\.[234][0-9] of the profile's 8 MB/s: .* predicted so, .* measured$" \
-  '^new plan +[0-9.]+ m?s predicted of a plan that knows it' '^next +reckon probe ' \
-  'reckon plan --profile new-profile.json --workload model.csv .*--strategy ps_colocated .*-o new-plan.json$'
-stdout_lacks '--cutting' '--servers' # at their defaults
+  '^new plan +[0-9.]+ m?s predicted of a plan that knows it' '^next +reckon diff .*good.json slow.json' \
+  'reckon plan --profile slow.json --workload model.csv .*--strategy ps_colocated .*-o new-plan.json$'
+stdout_lacks '--cutting' '--servers' 'reckon probe' # at their defaults; a probe would measure this machine
+sed -nE 's/^(next)? +reckon /reckon /p' "$last/stdout" > next
+[[ $(wc -l < next) == 3 ]] || fail "not three commands: $(cat next)"
+while read -r _ arguments; do # each does what it says
+  reckon $arguments
+  [[ $(cat "$last/status") -le 1 ]] || fail "what the report says to type ends with status $(cat "$last/status")"
+done < next
 json_check report.json << 'END'
 d = report["diagnosis"]
 assert [(p["kind"], p["ranks"]) for p in d["places"]] == [("port", [2])] and d["places"][0]["bytes_per_second"] == 8e6, d

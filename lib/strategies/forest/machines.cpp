@@ -279,8 +279,15 @@ std::string why_no_trees(const PlanInputs& inputs, const PlanOptions& options, c
     return "one worker alone sums nothing";
   }
   if (CostModel(inputs.profile, inputs.roles, options.transport, options.what_if).one_machine()) {
-    return "the ranks share a machine's memory, which all trees use alike; --places numa or gpu "
-           "opens the machine";
+    std::string remedy;
+    for (const auto& [kind, places] :
+         {std::pair(ObjectKind::numa_node, "numa"), std::pair(ObjectKind::gpu, "gpu")}) {
+      if (inputs.profile.topology.of_kind(kind).size() > 1) {
+        remedy += fmt::format("{} --places {}",
+                              remedy.empty() ? "; for ranks at places inside it:" : " or", places);
+      }
+    }
+    return "every tree costs the same in the one memory that the ranks share" + remedy;
   }
   return "";
 }

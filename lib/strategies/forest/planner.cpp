@@ -61,11 +61,10 @@ public:
   [[nodiscard]] Plan make() {
     check_transport();
     if (m_solution->workers < 2) {
-      fail(
-          ErrorKind::input,
-          fmt::format("machine {} has one worker only, {}: there is nothing to sum inside it; name "
-                      "more with --roles, or plan between machines without --inside",
-                      m_machine, m_solution->endpoints.front()));
+      fail(ErrorKind::input,
+           fmt::format("machine {} has one place for a worker, {}: there is nothing to sum inside "
+                       "it; name more places with --roles, or leave --places and --inside away",
+                       m_machine, m_solution->endpoints.front()));
     }
     if (m_solution->seconds_per_byte <= 0) {
       fail(ErrorKind::input,

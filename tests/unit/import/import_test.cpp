@@ -561,6 +561,35 @@ TEST(Import, two_files_of_one_machine_make_one_profile) {
   EXPECT_EQ(profile_from_json(to_json(p), "merged"), p);
 }
 
+TEST(Import, machines_of_several_files_are_told_apart_by_their_names) {
+  const auto pair = [](const std::string& source, const std::string& first,
+                       const std::string& second) {
+    const std::string text =
+        "#  Rank  0 Group  0 Pid   1887 on " + first + " device  0 [0x8d] NVIDIA H100\n" +
+        "#  Rank  1 Group  0 Pid   1885 on " + second + " device  0 [0x8d] NVIDIA H100\n" +
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong"
+        "     time   algbw   busbw #wrong\n"
+        "   268435456      67108864     float     sum      -1   11138.4  24.10  24.10      0"
+        "   11138.4  24.10  24.10      0\n# Out of bounds values : 0 OK\n"
+        "# Avg bus bandwidth    : 24.10\n";
+    ImportOptions options;
+    options.collective = "all_reduce";
+    return import_text(text, source, options);
+  };
+  Profile p = pair("one", "a", "b");
+  const std::size_t gpus = p.topology.of_kind(ObjectKind::gpu).size();
+  merge_import(p, with_ids_by_name(pair("two", "c", "d"), p)); // others
+  merge_import(p, with_ids_by_name(pair("three", "d", "a"), p)); // known, the other way round
+  merge_import(p, with_ids_by_name(pair("four", "b", "e"), p)); // one of each
+  std::string machines;
+  for (const MachineGroup& machine : p.machines) {
+    machines += machine.id + "=" + machine.name + " ";
+  }
+  EXPECT_EQ(machines, "m0=a m1=b m2=c m3=d m4=e ");
+  EXPECT_EQ(p.topology.of_kind(ObjectKind::gpu).size(), gpus / 2 * 5);
+  EXPECT_EQ(profile_from_json(to_json(p), "merged"), p);
+}
+
 TEST(Import, one_file_is_not_imported_twice) {
   Profile p = imported(golden_text("mlc-icelake.txt"));
   const Profile again = p;

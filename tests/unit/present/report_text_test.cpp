@@ -14,10 +14,35 @@ TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
   EXPECT_THAT(
       report_table(test::machine_report(), Style{}),
       HasSubstr("           predicted  measured   error  cause\n"
+                "total       142.4 ms  156.8 ms   +10 %  reduction: took 14.6 ms where 4.2 ms were "
+                "predicted, the lanes of ranks 8 and 9 share two cores\n"
                 "transport   135.1 ms  138.8 ms  +2.7 %  time with writes under way\n"
                 "reduction   4.200 ms  14.60 ms   x 3.5  summing, not hidden behind transport\n"
-                "fill        3.100 ms         -          not told apart from transport\n"
-                "total       142.4 ms  156.8 ms   +10 %  reduction: took 14.6 ms"));
+                "fill        3.100 ms         -          not told apart from transport\n\n"));
+}
+
+TEST(ReportTable, StagesBelowATwentiethOfATenthAreOneRowWithoutAFactor) {
+  Report r = test::machine_report();
+  // 2 % of 142.4 ms is 2.848 ms, of 156.8 ms 3.136 ms.
+  r.stages = {{"exchange", 0.140, 0.130, "a"}, {"start", 1e-6, 0.003, "b"},
+              {"fill", 0.0028, 0.0001, "c"},   {"sums", 0.0029, 0.0001, "d"},
+              {"waiting", 0.0001, 0.040, "e"}, {"total", 0.1424, 0.1568, "f"}};
+  EXPECT_THAT(report_table(r, Style{}),
+              ContainsRegex("total .*\n"
+                            "exchange +140.0 ms +130.0 ms +-7.1 % +a\n"
+                            "sums +2.900 ms +100.0 us +x 0.034 +d\n"
+                            "waiting +100.0 us +40.00 ms +e\n"
+                            "other +2.801 ms +3.100 ms +start, fill: below 2.0 % of the total\n\n"));
+}
+
+TEST(ReportTable, ARangeThatExcusesAnythingSaysSo) {
+  Report r = test::machine_report();
+  const double mid = r.prediction.mid_seconds;
+  r.prediction.lo_seconds = 0.86 * mid;
+  r.prediction.hi_seconds = 1.14 * mid;
+  EXPECT_THAT(report_table(r, Style{}), Not(HasSubstr("too wide")));
+  r.prediction.hi_seconds = 1.16 * mid;
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("too wide to judge by"));
 }
 
 TEST(ReportTable, SaysWhetherTheMedianIsInThePredictedRange) {
@@ -50,6 +75,8 @@ TEST(ReportTable, SaysThatLinksWereEmulatedAndHowWell) {
   r.emulation = Emulation{{"coarse-v100", ""}, 1000, 3, 0.002};
   EXPECT_THAT(report_table(r, Style{}), HasSubstr("3 of 1000 writes took longer here than there"));
   EXPECT_THAT(report_table(r, Style{}), HasSubstr("the links of coarse-v100, not this machine's"));
+  r.other_links = "this machine is slower";
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("none: this machine is slower; emulate slower"));
 }
 
 TEST(ReportTable, HasATotalEvenWhenNoStageIsCalledSo) {

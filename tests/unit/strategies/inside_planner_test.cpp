@@ -235,7 +235,7 @@ TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
     return plan_of(profile, k_model, {.inside = {.workers = workers}});
   };
   EXPECT_REFUSED(input, "no topology of a machine", plan_of(cluster(1e9, 1e9), k_model, {}));
-  EXPECT_REFUSED(input, "one worker only", plan({"m0/gpu0"}));
+  EXPECT_REFUSED(input, "m0/gpu0", plan({"m0/gpu0"}));
   EXPECT_REFUSED(input, "m0/gpu9", plan({"m0/gpu0", "m0/gpu9"}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/document_reference.hpp"
+#include "documents/reference.hpp"
 
 #include "core/json.hpp"
 #include "documents/fields.hpp"
@@ -13,10 +13,8 @@
 #include <set>
 #include <string>
 
-namespace reckon::test {
+namespace reckon::documents {
 namespace {
-
-using namespace documents;
 
 bool is_required(const Rule& rule, const Ref& ref) {
   return rule.presence == Rule::Presence::required && !std::holds_alternative<OptionalRef>(ref.to);
@@ -319,17 +317,19 @@ Json schema_of(std::string_view kind) {
   return json;
 }
 
-std::string reference_of(std::string_view kind) {
+std::string field_reference() {
+  std::string text =
+      "# Fields of the documents\n\n"
+      "`reckon reference documents` writes this page. A dot leads into an object, [] into the "
+      "elements of a list. Every document also has `schema`, \"reckon/\" and its kind, and "
+      "`schema_version`, which is 1. A repeat stands for numbers of a list: [count, back, step] "
+      "is count numbers, each step more than the one back places before it.\n";
   Listed listed;
-  std::string text;
-  for (const std::string_view each : k_kinds) {
-    const Json schema = schema_of(each);
-    text = Rows(each, schema, listed).text;
-    if (each == kind) {
-      break;
-    }
+  for (const std::string_view kind : k_schema_kinds) {
+    text += fmt::format("\n## {}\n\n| field | value | meaning |\n|---|---|---|\n{}", kind,
+                        Rows(kind, schema_of(kind), listed).text);
   }
-  return "| field | value | meaning |\n|---|---|---|\n" + text;
+  return text;
 }
 
-} // namespace reckon::test
+} // namespace reckon::documents

@@ -157,5 +157,5 @@ def summary(tables):
     return ("the paper", "here"), rows
 
 
-PAGE = Page("ace", ("resources", "all-reduce", "iterations", "orderings"), summary, jobs, about="4 min", sparse=3)
+PAGE = Page("ace", ("resources", "all-reduce", "iterations", "orderings"), summary, jobs, sparse=3)
 EXPERIMENTS = experiment(PAGE)

@@ -179,16 +179,17 @@ def summary(tables):
     ratio = ugatit["network only"] / ugatit["split, k = n"]
     faster = [k for k in range(1, WORKERS + 1)
               if number(of[k, "parameter server"], "simulated_ms") < number(of[0, "all-reduce"], "simulated_ms")]
+    ring, optimal = (gigabits(TENSOR_BYTES, 1e-3 * number(of[0, what], column)) for what, column in (
+        ("all-reduce", "simulated_ms"), ("optimal by (7)", "predicted_ms")))
     rows = [
-        ("figure 12: the split is 1 to 9 % below the optimal line", f"simulated {below('split', 'simulated_ms')}; where nothing waits between links "
-         f"{below('split', 'without_buffers_ms')}; in parts of {PAPERS_PARTS} B {below(f'split, parts of {PAPERS_PARTS} B', 'simulated_ms')}"),
-        ("figure 12: all-reduce is near the optimum at k = 0", f"{gigabits(TENSOR_BYTES, 1e-3 * number(of[0, 'all-reduce'], 'simulated_ms')):.2f} of "
-         f"{gigabits(TENSOR_BYTES, 1e-3 * number(of[0, 'optimal by (7)'], 'predicted_ms')):.2f} Gb/s"),
+        ("figure 12: the split is 1 to 9 % below the optimal line",
+         f"simulated {below('split', 'simulated_ms')}; where nothing waits between links {below('split', 'without_buffers_ms')}; in parts of {PAPERS_PARTS} B {below(f'split, parts of {PAPERS_PARTS} B', 'simulated_ms')}"),
+        ("figure 12: all-reduce is near the optimum at k = 0", f"{ring:.2f} of {optimal:.2f} Gb/s"),
         ("figure 12: parameter servers are the slowest", f"slower than all-reduce up to k = {min(faster) - 1}, faster from {min(faster)} on"),
         ("7.4, 256 GPUs: 10 to 84 % faster than all-reduce with CPU machines", f"the exchange {gain(ratio, 1)} by the network alone, "
          f"{gain(ugatit['root 0'], ugatit['split, k = n'])} if the all-reduce uses root 0"),
-        ("7.4: 9 to 53 % faster without CPU machines", f"{gain(ugatit['network only'], ugatit['split, k = 0'])} by the network alone, {gain(ugatit['root 0'], ugatit['split, k = 0'])} "
-         f"with root 0, {gain(ugatit['ring through GPU 0'], ugatit['split, k = 0'])} with a ring through GPU 0"),
+        ("7.4: 9 to 53 % faster without CPU machines", "{} by the network alone, {} with root 0, {} with a ring through GPU 0".format(
+            *(gain(ugatit[way], ugatit["split, k = 0"]) for way in ("network only", "root 0", "ring through GPU 0")))),
         ("7.4: UGATIT scales to 74 %, 84 % faster than all-reduce", f"exchange of {milliseconds(1e-3 * ugatit['split, k = n'])} ms, all-reduce "
          f"{gain(ratio, 1)} by the network alone"),
         ("7.4: ResNet-50 scales to 97.5 %, all-reduce to 88 %", "allows for computation of at most "
@@ -197,5 +198,5 @@ def summary(tables):
     return ("the paper", "here"), rows
 
 
-PAGE = Page("byteps", ("figure12", "exchange", "inside"), summary, jobs, pictures, about="15 min", sparse=3)
+PAGE = Page("byteps", ("figure12", "exchange", "inside"), summary, jobs, pictures, sparse=3)
 EXPERIMENTS = experiment(PAGE)

@@ -117,8 +117,9 @@ def coarse_baselines(arguments, folder):
     rows = []
     for setting, workers, system in jobs:
         document, samples = documents[setting, workers, system], seconds[setting, workers, system]
-        rows.append({"workers": workers, "passes_s": settings[setting][0], "system": system, "predicted_s": document["prediction"]["mid_seconds"],
-                     "measured_s": statistics.median(samples), "samples_s": listed(samples)})
+        rows.append({"workers": workers, "passes_s": settings[setting][0], "system": system,
+                     "predicted_s": document["prediction"]["mid_seconds"], "measured_s": statistics.median(samples),
+                     "samples_s": listed(samples)})
     rows.sort(key=lambda r: (r["passes_s"], -r["workers"], r["measured_s"]))
     publish(PAGE, {"baselines": rows}, folder)
 
@@ -369,16 +370,18 @@ def summary(tables):
                      f"{size(int(best['m_bytes']))}; at the solved m {number(solved, 'measured_s'):.3f} s"))
     for (workers, passes), some in grouped(tables["baselines"], "workers", "passes_s").items():
         seconds = {r["system"]: number(r, "measured_s") for r in some}
-        rows.append((f"COARSE beside DENSE and all-reduce (V-D): {workers} workers, " + (f"passes of {passes} s" if passes != "0" else "no computation"),
+        computing = f"passes of {passes} s" if passes != "0" else "no computation"
+        rows.append((f"COARSE beside DENSE and all-reduce (V-D): {workers} workers, {computing}",
                      f"{seconds['DENSE'] / seconds['COARSE 1:1']:.2f} times as fast as DENSE, "
                      f"{seconds['all-reduce'] / seconds['COARSE 1:1']:.2f} times as fast as all-reduce"))
     rows.append(("one queue at a proxy deadlocks, a queue for each client does not (III-F)", "; ".join(
         f"{r['queues']}, {r['what']}: status {r['exit_status']}" for r in tables["queues"])))
     gains = {r["what"]: number(r, "one_direction_s") / number(r, "two_directions_s") for r in tables["rings"]}
-    rows.append(("rings in opposite directions (IV-A)", f"{min(gains.values()):.2f} to {max(gains.values()):.2f} times as fast, the most with a link "
-                 "for each pair"))
+    rows.append(("rings in opposite directions (IV-A)", f"{min(gains.values()):.2f} to {max(gains.values()):.2f} times as fast, the most "
+                 "with a link for each pair"))
     rows.append(("T4 and P100 use one proxy, V100 local for short and remote for long tensors (V-C)", "; ".join(
-        f"{r['machine']}: {r['here']}" + (f" from {size(int(r['threshold_bytes']))}" if r["threshold_bytes"] else "") for r in tables["thresholds"])))
+        f"{r['machine']}: {r['here']}" + (f" from {size(int(r['threshold_bytes']))}" if r["threshold_bytes"] else "")
+        for r in tables["thresholds"])))
     return ("the paper", "here"), rows
 
 

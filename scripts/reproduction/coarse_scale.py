@@ -74,5 +74,5 @@ def summary(tables):
     return ("the paper", "here"), rows
 
 
-PAGE = Page("coarse-scale", ("",), summary, jobs, about="5 min", sparse=2)
+PAGE = Page("coarse-scale", ("",), summary, jobs, sparse=2)
 EXPERIMENTS = experiment(PAGE)

@@ -183,11 +183,11 @@ def summary(tables):
         rows.append((*key, len(some), spread(gains, "{:.2f}"),
                      f"{sum(a <= 0.1 for a in apart)} of {len(apart)}", spread(parts, "{:.1f} %"),
                      f"{min(played):+.1f} to {max(played):+.1f} %"))
-    return ("model", "machines", "rates", "networks", "best named scheme / optimum: median, greatest", "optimum within 0.1 % of the certificate",
-            "predicted over optimum: median, greatest", "simulated beside predicted"), rows
+    return ("model", "machines", "rates", "networks", "best named scheme / optimum: median, greatest",
+            "optimum within 0.1 % of the certificate", "predicted over optimum: median, greatest", "simulated beside predicted"), rows
 
 
-PAGE = Page("forests", ("",), summary, jobs, about="8 min", sparse=2, limited=("simulated_ms",))
+PAGE = Page("forests", ("",), summary, jobs, sparse=2, limited=("simulated_ms",))
 
 
 def forests(arguments, folder):

@@ -77,7 +77,8 @@ def cells(row, seed):
             "rates_Mbit_per_s": numbers(row["rates"]), "delays_ms": numbers(row["delays"]), "strategy": row["strategy"],
             "chosen": row["taken"], "gradient_bytes": row["bytes"], "part_bytes": row["part_bytes"],
             "window_parts": row["window_parts"], "bound_s": row["bound"], "predicted_s": row["predicted"],
-            "measured_s": row["measured"], "error_percent": 100 * row["error"], "cause": cause(row), "samples_s": " ".join(f"{s:.3f}" for s in row["samples"])}
+            "measured_s": row["measured"], "error_percent": 100 * row["error"], "cause": cause(row),
+            "samples_s": " ".join(f"{s:.3f}" for s in row["samples"])}
 
 
 def summary(tables):

@@ -136,7 +136,8 @@ def pictures(folder, tables):
             "set logscale x 2", "set logscale y", f'set title "{title}"', 'set xlabel "workers"', 'set ylabel "predicted time over its bound"',
             "set key outside right", "set xrange [2:131072]", "set yrange [0.95:*]"],
             [(label, f"linespoints lw 2 pt {order + 4} lc {order}",
-              [(int(r["workers"]), over_bound(r)) for r in flat[key] if number(r, "bound_ms") > 0]) for order, (label, key) in enumerate(curves, 1)])
+              [(int(r["workers"]), over_bound(r)) for r in flat[key] if number(r, "bound_ms") > 0])
+             for order, (label, key) in enumerate(curves, 1)])
 
 
 def summary(tables):
@@ -149,9 +150,10 @@ def summary(tables):
         most = max((c for c in last if c.endswith("_ms") and c not in ("bound_ms", "predicted_ms") and last[c]), key=lambda c: float(last[c]))
         rows.append((model, name, *first, digits(number(last, "bound_ms")), digits(number(last, "predicted_ms")),
                      f"{most.removesuffix('_ms').replace('_', ' ')}, {digits(float(last[most]), 3)}"))
-    return ("model", "strategy", "1.5 bounds from n", "2 bounds from n", f"bound, n = {COUNTS[-1]}, ms", "predicted, ms", "of it most, ms"), rows
+    return ("model", "strategy", "1.5 bounds from n", "2 bounds from n", f"bound, n = {COUNTS[-1]}, ms", "predicted, ms",
+            "of it most, ms"), rows
 
 
-PAGE = Page("many-workers", ("", "simulated"), summary, jobs, pictures, about="10 min", sparse=3, limited=("simulated_ms", "writes", "merged_parts",
-                                                                                                  "busiest_port_percent"))
+PAGE = Page("many-workers", ("", "simulated"), summary, jobs, pictures, sparse=3,
+            limited=("simulated_ms", "writes", "merged_parts", "busiest_port_percent"))
 EXPERIMENTS = experiment(PAGE)

@@ -35,7 +35,6 @@ class Page:
     summary: typing.Callable  # rows by table -> (headers, rows)
     jobs: typing.Callable | None = None  # of a computed page: folder -> jobs by table
     pictures: typing.Callable | None = None  # (folder, rows by table)
-    about: str = ""  # how long it takes to compute
     sparse: int = 1  # so many times fewer rows in a sample: they take long
     limited: tuple = ()  # columns that are empty where a time limit ended the computation
 

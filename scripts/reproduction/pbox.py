@@ -87,9 +87,10 @@ def pictures(folder, tables):
 
 def summary(tables):
     of = {(int(r["workers"]), r["what"]): r for r in tables[""]}
-    rows = [(n, f"{number(of[n, 'equation 48'], 'predicted_ms'):.1f}", *(f"{number(of[n, way], 'simulated_ms'):.1f}" for way in WAYS)) for n in WORKERS]
+    rows = [(n, f"{number(of[n, 'equation 48'], 'predicted_ms'):.1f}", *(f"{number(of[n, way], 'simulated_ms'):.1f}" for way in WAYS))
+            for n in WORKERS]
     return ("workers", "equation 48, ms", *(f"{way}, ms" for way in WAYS)), rows
 
 
-PAGE = Page("pbox-scale", ("", "limits"), summary, jobs, pictures, about="2 min", sparse=2)
+PAGE = Page("pbox-scale", ("", "limits"), summary, jobs, pictures, sparse=2)
 EXPERIMENTS = experiment(PAGE)

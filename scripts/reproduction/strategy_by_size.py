@@ -75,10 +75,10 @@ def summary(tables):
         for name, some in grouped([{**r, "part": part(r)} for r in mine], "part").items():
             chosen = collections.Counter(r["chosen"] for r in some)
             ratios = [number(r, "predicted_us") / number(r, "bound_us") for r in some]
-            rows.append((network, *name, ", ".join(f"`{strategy}` {count}" for strategy, count in sorted(chosen.items(), key=lambda c: (-c[1], c[0]))),
-                         f"{statistics.median(ratios):.2f}", f"{max(ratios):.2f}"))
+            often = ", ".join(f"`{strategy}` {count}" for strategy, count in sorted(chosen.items(), key=lambda c: (-c[1], c[0])))
+            rows.append((network, *name, often, f"{statistics.median(ratios):.2f}", f"{max(ratios):.2f}"))
     return ("network", "message", "chosen strategy and how often", "times the bound, median", "greatest"), rows
 
 
-PAGE = Page("strategy-by-size", ("",), summary, jobs, about="3 min")
+PAGE = Page("strategy-by-size", ("",), summary, jobs)
 EXPERIMENTS = experiment(PAGE)

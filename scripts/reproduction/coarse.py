@@ -172,7 +172,7 @@ def coarse_queues(arguments, folder):
             lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
             said = next((l for l in lines if l.startswith(("reckon: error", "verified"))), lines[-1] if lines else "")
             # Which of those that wait in a circle says so first is a matter of chance.
-            said = re.sub(r"rank \d+( \([^)]*\) gave up: rank \d+)? made", "a rank made", said)
+            said = re.sub(r"rank \d+( \([^)]*\) gave up: rank \d+)? did not finish", "a rank did not finish", " ".join(said.split()))
             said = re.sub(r"part \d+ from rank \d+; it could not", "a part from another; it could not", said)
             rows.append({"queues": queues, "what": what, "exit_status": done.returncode, "says": said})
     good = [r["exit_status"] for r in rows] == [2, 4, 0, 0]

@@ -14,7 +14,7 @@ import threading
 import time
 import typing
 
-from reproduction.lab import ROOT, die, say, table
+from reproduction.lab import ROOT, say, table
 
 DOCUMENTS = ROOT / "docs/results"
 AT_ONCE = 2  # rows that are computed

@@ -2,17 +2,21 @@
 """ACE (ISCA 2021): sections III, V and VI as computed by `reckon solve torus` and `reckon solve overlap`, and its all-reduce on a
 torus planned and simulated. Nothing is run."""
 
+import functools
 import json
-import math
 import statistics
 
-from reproduction.ace_orderings import (NAMES, OURS, PUBLISHED, SHAPES, held, iterations, orderings, overlap, published_lines, solve,
-                                        times, with_latencies, with_torus)
-from reproduction.lab import RECKON, call, die, parse_bytes, say, size, table, whole, workload
+from reproduction.ace_orderings import (CLAIMS, NAMES, OURS, PUBLISHED, SHAPES, held, iterations, overlap, variations, with_latencies,
+                                        with_torus)
+from reproduction.computed import need_build
+from reproduction.lab import RECKON, call, whole, workload
+from reproduction.pages import Job, Page, experiment, number
 
 RINGS = ("--local-bandwidth", "400GB/s", "--vertical-bandwidth", "50GB/s", "--horizontal-bandwidth", "50GB/s")
-# Of the text, for 128 nodes: percent of the ideal, and iterations of both baselines over ACE's.
+# Of the text, for 128 nodes: percent of the ideal.
 OF_IDEAL = {"resnet50": (35.3, 37.3, 94.3), "gnmt": (55.9, 76, 88.7), "dlrm": (55.6, 72.8, 86.5)}
+MEANS = dict(zip(NAMES, (68.5, 49.9, 75.7, 91)))  # of the text, percent of the ideal over all workloads and nodes
+BYTES = 64 << 20
 
 
 def torus(shape, *options):
@@ -27,196 +31,131 @@ def least(points, given, reached, ideal):
     return next((p[given] for p in points if p[reached] >= 0.9 * ideal), None)
 
 
-def memory_rows():
-    rows = []
-    for row, shape, key, paper, scale in (
-            ("A16", "4x4x4", "baseline_memory_bandwidth", "450 GB/s to send 300", 1e9),
-            ("A17", "4x4x4", "offload_memory_bandwidth", "133 GB/s to send 300", 1e9),
-            ("A17", "4x4x4", "bytes_sent_per_byte_loaded", "2.25 N sent for N", 1),
-            ("A18", "4x4x4", "ideal_bandwidth", "300 GB/s", 1e9),
-            ("A18", "4x2x2", "ideal_bandwidth", "300 GB/s for 16 nodes too, shape not given", 1e9),
-            ("A18", "4x4x1", "ideal_bandwidth", "the same", 1e9),
-            ("A19", "4x4x4", "sms", "6 SMs", 1)):
-        rows.append((row, shape, key.replace("_", " "), paper, f"{torus(shape)[key] / scale:.4g}"))
+def resource_jobs():
+    """Memory, SMs, ideal bandwidth."""
+    jobs = []
+    for shape, key, paper, unit, scale in (
+            ("4x4x4", "baseline_memory_bandwidth", "450 to send 300", "GB/s", 1e9),
+            ("4x4x4", "offload_memory_bandwidth", "133 to send 300", "GB/s", 1e9),
+            ("4x4x4", "bytes_sent_per_byte_loaded", "2.25", "", 1), ("4x4x4", "ideal_bandwidth", "300", "GB/s", 1e9),
+            ("4x2x2", "ideal_bandwidth", "300 for 16 nodes, shape not given", "GB/s", 1e9),
+            ("4x4x1", "ideal_bandwidth", "300 for 16 nodes, shape not given", "GB/s", 1e9), ("4x4x4", "sms", "6", "", 1)):
+        jobs.append(Job({"shape": shape, "what": key.replace("_", " "), "unit": unit, "paper": paper},
+                        lambda _, s=shape, k=key, by=scale: {"here": torus(s)[k] / by}))
+
+    def for_most(shape, kind, given, reached, scale):
+        found = sweep(shape, kind)
+        return {"here": least(found["points"], given, reached, found["ideal_bandwidth"]) / scale}
+
     for shape in ("4x2x2", "4x4x1", "4x4x4"):
-        memory = sweep(shape, "memory")
-        for reached, paper in (("network_bandwidth", "450 GB/s for 90 % of the ideal"),
-                               ("engine_network_bandwidth", "128 GB/s for 90 %")):
-            value = least(memory["points"], "memory_bandwidth", reached, memory["ideal_bandwidth"])
-            rows.append(("A20", shape, f"memory for 90 %, {reached.replace('_', ' ')}", paper, f"{value / 1e9:.4g}"))
-        sms = sweep(shape, "sm")
-        rows.append(("A19", shape, "SMs for 90 %", "6",
-                     least(sms["points"], "sms", "network_bandwidth", sms["ideal_bandwidth"])))
-    return rows
-
-
-def of_ideal(results, workload, names=("comm-opt", "comp-opt", "ace"), nodes=128):
-    row = results[workload, nodes]
-    return [100 * row["ideal"] / row[name] for name in names]
-
-
-def beside(results, workloads):
-    rows = []
-    for workload in workloads:
-        ours, row = of_ideal(results, workload), results[workload, 128]
-        texts = OF_IDEAL[workload.split("-")[0]]
-        for name, printed, computed in zip(("CommOpt", "CompOpt", "ACE"), texts, ours):
-            rows.append((workload, f"{name}, of the ideal", f"{printed} %", f"{computed:.1f} %", f"{computed - printed:+.1f}"))
-        for name, base, text in (("ACE over CommOpt", "comm-opt", texts[2] / texts[0]),
-                                 ("ACE over CompOpt", "comp-opt", texts[2] / texts[1])):
-            computed = row[base] / row["ace"]
-            rows.append((workload, name, f"{text:.2f}", f"{computed:.2f}", f"{computed - text:+.2f}"))
-    return rows
-
-
-def aside():
-    rows = []
-    for shape in (SHAPES[16], SHAPES[128]):
-        default, faster = overlap("dlrm", shape), overlap("dlrm", shape, "--dlrm-overlap")
-        for name, printed in (("comp-opt", 1.05), ("ace", 1.2)):
-            gain = default[name]["iteration_seconds"] / faster[name]["iteration_seconds"]
-            rows.append((shape, name, printed, f"{gain:.3f}"))
-    return rows
-
-
-def simulated(folder, model, shape, strategy, part_bytes, window=None, profile=("--profile", "ace-torus")):
-    """The all-reduce as planned and as simulated, no parts merged: parts, and what a node sends a second in both."""
-    plan, report = folder / "torus-plan.json", folder / "torus-report.json"
-    asked = [*(("--part-bytes", part_bytes) if part_bytes else ()), *(("--window", window) if window else ())]
-    call(RECKON, "plan", *profile, "-m", model, "--strategy", strategy, "--shape", shape, *asked, "-o", plan)
-    call(RECKON, "simulate", plan, *profile, "-o", report, "--coarsen", "none", "--tolerance", "100%", "--time", "5min", timeout=1800)
-    planned, played = json.loads(plan.read_text()), json.loads(report.read_text())
-    sent = max(rank["egress_bytes"] for rank in planned["ranks"])
-    return {"parts": len(whole(planned["parts"]["bytes"])), "part_bytes": planned["part_bytes"], "window": planned["window_parts"],
-            "planned": sent / planned["prediction"]["mid_seconds"], "simulated": sent / played["p50_seconds"],
-            "seconds": played["p50_seconds"], "sent": sent}
+        for kind, given, reached, paper, unit, scale in (
+                ("memory", "memory_bandwidth", "network_bandwidth", "450", "GB/s", 1e9),
+                ("memory", "memory_bandwidth", "engine_network_bandwidth", "128", "GB/s", 1e9), ("sm", "sms", "network_bandwidth", "6", "", 1)):
+            jobs.append(Job({"shape": shape, "what": f"{given.replace('_', ' ')} for 90 % of the ideal {reached.replace('_', ' ')}",
+                             "unit": unit, "paper": paper}, lambda _, a=(shape, kind, given, reached, scale): for_most(*a)))
+    return jobs
 
 
 def of_links(shape):
     return torus(shape, "--link-efficiency", "94%")["ideal_bandwidth"]
 
 
-def difference(value, other):
-    return f"{100 * (value / other - 1):+.2f} %"
+def all_reduce(own, profile, shape, strategy, count, part_bytes, window):
+    """As planned and as simulated, no parts merged: what a node sends a second in both."""
+    plan, report = own / "plan.json", own / "report.json"
+    asked = [*(("--part-bytes", part_bytes) if part_bytes else ()), *(("--window", window) if window else ())]
+    call(RECKON, "plan", *profile, "-m", workload(own, count), "--strategy", strategy, "--shape", shape, *asked, "-o", plan)
+    call(RECKON, "simulate", plan, *profile, "-o", report, "--coarsen", "none", "--tolerance", "100%", "--time", "5min", timeout=1800)
+    planned, played = json.loads(plan.read_text()), json.loads(report.read_text())
+    sent = max(rank["egress_bytes"] for rank in planned["ranks"])
+    predicted, seconds = planned["prediction"]["mid_seconds"], played["p50_seconds"]
+    return {"parts": len(whole(planned["parts"]["bytes"])), "part_bytes": planned["part_bytes"], "window_parts": planned["window_parts"],
+            "equation44_GB_per_s": of_links(shape) / 1e9, "predicted_GB_per_s": 1e-9 * sent / predicted,
+            "simulated_GB_per_s": 1e-9 * sent / seconds, "predicted_ms": 1e3 * predicted, "simulated_ms": 1e3 * seconds}
 
 
-def gigabytes(value):
-    return f"{value / 1e9:.1f}"
+def all_reduce_jobs(folder):
+    default, none = ("--profile", "ace-torus"), with_latencies(folder, "all-reduce-no-latency", lambda s: 0)
+    cases = [(shape, strategy, BYTES, part, 0, default) for strategy in ("torus", "torus_scatter")
+             for shape, part in (*((s, 65536) for s in SHAPES.values()), (SHAPES[128], 32768))]
+    cases += [("4x4x4", "torus", BYTES, part, 0, default) for part in (*(2**n for n in range(19, 11, -1)), 0) if part != 65536]
+    cases += [("4x4x4", "torus", BYTES, part, window, profile) for part in (65536, 16384, 8192, 4096)
+              for window, profile in ((128, default), (256, default), (512, default), (256, none))]
+    cases += [("4x4x4", "torus", BYTES >> n, 4096, 256, default) for n in range(4, 0, -1)]
+    return [Job({"shape": shape, "strategy": strategy, "gradient_bytes": count, "asked_part_bytes": part or "auto",
+                 "asked_window_parts": window or "auto", "latency": "none" if profile is none else "table V"},
+                lambda own, a=(profile, shape, strategy, count, part, window): all_reduce(own, *a))
+            for shape, strategy, count, part, window, profile in cases]
 
 
-def shape_rows(folder, model):
-    """Each shape's all-reduce: the closed form, the planner's play, the simulation, and the strategy with fewer bytes; and by shape (44) and
-    what the simulation has."""
-    rows, rates = [], {}
-    for shape, part in (*((s, 65536) for s in SHAPES.values()), (SHAPES[128], 32768)):
-        count = math.prod(int(n) for n in shape.split("x"))
-        found = simulated(folder, model, shape, "torus", part)
-        fewer = simulated(folder, model, shape, "torus_scatter", part)
-        ideal = of_links(shape)
-        rates.setdefault(shape, (ideal, found["simulated"]))
-        rows.append((f"{count} ({shape})", size(part), found["window"],
-                     "300 of 300" if shape == "4x4x4" else "-", *map(gigabytes, (ideal, found["planned"], found["simulated"])),
-                     difference(found["simulated"], ideal), f"{1e3 * found['seconds']:.3f}", f"{1e3 * fewer['seconds']:.3f}"))
-    return rows, rates
+def iteration_jobs():
+    """Each configuration's iteration, of published layers and of ours."""
+    cases = [(w, n, "fp16") for w in (*PUBLISHED, *OURS) for n in SHAPES] + [(PUBLISHED[0], 128, "as published")]
+
+    def one(workload_name, nodes, dtype, name):
+        row = overlap(workload_name, SHAPES[nodes], dtype=dtype if dtype == "fp16" else None)[name]
+        return {f"{what}_ms": 1e3 * row[f"{what}_seconds"] for what in ("computation", "exposed", "iteration")}
+
+    jobs = [Job({"workload": w, "nodes": n, "shape": SHAPES[n], "bytes": dtype, "configuration": name},
+                lambda _, a=(w, n, dtype, name): one(*a)) for w, n, dtype in cases for name in NAMES]
+    return jobs + [Job({"workload": "dlrm", "nodes": n, "shape": SHAPES[n], "bytes": "fp16, --dlrm-overlap", "configuration": name},
+                       lambda _, s=SHAPES[n], c=name: {"iteration_ms": 1e3 * overlap("dlrm", s, "--dlrm-overlap")[c]["iteration_seconds"]})
+                   for n in (16, 128) for name in ("comp-opt", "ace")]
 
 
-def part_rows(folder, model, shape="4x4x4"):
-    """Over the size of parts; then over what is under way, and without latency."""
-    ideal = of_links(shape)
-    rows = []
-    for part in (*(2**n for n in range(19, 11, -1)), None):
-        found = simulated(folder, model, shape, "torus", part)
-        rows.append((size(part) if part else f"{size(found['part_bytes'])}, by auto", found["parts"], found["window"],
-                     *map(gigabytes, (found["planned"], found["simulated"])), difference(found["simulated"], ideal),
-                     f"{found['parts'] * (ideal / found['simulated'] - 1):.0f}"))
-    no_latency = with_latencies(folder, "no-latency", lambda s: 0)
-    varied = []
-    for part in (65536, 16384, 8192, 4096):
-        cells = [*(simulated(folder, model, shape, "torus", part, window) for window in (128, 256, 512)),
-                 simulated(folder, model, shape, "torus", part, 256, no_latency)]
-        varied.append((size(part), *(f"{gigabytes(c['simulated'])} ({difference(c['simulated'], ideal)})" for c in cells)))
-    return rows, varied
+def ordering_jobs(folder):
+    @functools.cache
+    def reached(shape, own):
+        """Of (44), what the simulated all-reduce reaches in parts of 64 KiB."""
+        row = all_reduce(own, ("--profile", "ace-torus"), shape, "torus", BYTES, 65536, 0)
+        return row["simulated_GB_per_s"] / row["equation44_GB_per_s"]
+
+    def one(own, workload_name, case):
+        if case != "slower":
+            return held(iterations((workload_name,), **case))
+        results = {}
+        for nodes, shape in SHAPES.items():
+            factor = reached(shape, own)
+            slower = with_torus(own, f"slower-{shape}", lambda t, by=factor: t.update(link_efficiency=by * t["link_efficiency"]))
+            results |= iterations((workload_name,), {nodes: shape}, slower)
+        return held(results)
+
+    return [Job({"changed": changed, "workload": w}, lambda own, a=(w, case): one(own, *a))
+            for changed, case in variations(folder, "slower").items() for w in PUBLISHED]
 
 
-def byte_rows(folder, most, shape="4x4x4", part=4096):
-    """The shortest parts over how much there is to sum, and how much longer what came last took than (44) has it."""
-    rows, before = [], None
-    for count in (most >> n for n in range(4, -1, -1)):
-        found = simulated(folder, workload(folder, count), shape, "torus", part, 256)
-        microseconds = {what: 1e6 * found["sent"] / found[what] for what in ("planned", "simulated")}
-        now = (found["sent"], found["seconds"])
-        sent, seconds = (a - b for a, b in zip(now, before)) if before else now
-        before = now
-        rows.append((size(count), f"{microseconds['planned']:.1f}", f"{microseconds['simulated']:.1f}",
-                     f"{100 * (of_links(shape) * seconds / sent - 1):+.1f} %"))
-    return rows
+def jobs(folder):
+    need_build()
+    return {"resources": resource_jobs(), "all-reduce": all_reduce_jobs(folder), "iterations": iteration_jobs(), "orderings": ordering_jobs(folder)}
 
 
-def means(results):
-    """Percent of the ideal by configuration, over all workloads and nodes."""
-    return {n: statistics.mean(100 * r["ideal"] / r[n] for r in results.values()) for n in NAMES[:4]}
+def summary(tables):
+    resources = {(r["shape"], r["what"]): r["here"] for r in tables["resources"]}
+    best = max((r for r in tables["all-reduce"] if r["shape"] == "4x4x4" and r["strategy"] == "torus" and r["latency"] == "table V"
+                and r["gradient_bytes"] == str(BYTES)), key=lambda r: number(r, "simulated_GB_per_s"))
+    times = {(r["workload"], r["nodes"], r["configuration"]): number(r, "iteration_ms") for r in tables["iterations"] if r["bytes"] == "fp16"}
+
+    def share(workload_name, nodes, name):
+        return 100 * times[workload_name, nodes, "ideal"] / times[workload_name, nodes, name]
+
+    asis = [r for r in tables["orderings"] if r["changed"] == "nothing"]
+    rows = [("memory to send 300 GB/s: 450 GB/s, with the engine 133 (III)", ", ".join(
+                f"{float(resources['4x4x4', f'{k} memory bandwidth']):.4g}" for k in ("baseline", "offload"))),
+            ("ideal bandwidth of 64 nodes: 300 GB/s (III)", f"{float(resources['4x4x4', 'ideal bandwidth']):.4g}; at table V's 94 % of the links "
+             f"{number(best, 'equation44_GB_per_s'):.1f}, simulated {number(best, 'simulated_GB_per_s'):.1f}"),
+            ("90 % of the ideal from 450 GB/s of memory, 128 with the engine (III)", ", ".join(
+                f"{float(v):.4g}" for (s, k), v in resources.items() if s == "4x4x4" and k.startswith("memory bandwidth for")))]
+    for claim in CLAIMS:
+        failing = sum(len(r[f"not for {claim}, nodes"].split()) for r in asis)
+        rows.append((f"{claim} (VI-C)", f"in {len(asis) * len(SHAPES) - failing} of {len(asis) * len(SHAPES)} cases"))
+    for workload_name in PUBLISHED:
+        text = OF_IDEAL[workload_name.split("-")[0]]
+        rows.append((f"{workload_name}, 128 nodes: CommOpt, CompOpt, ACE reach {', '.join(map(str, text))} % of the ideal (VI-B)", ", ".join(
+            f"{share(workload_name, '128', name):.1f}" for name in NAMES[1:4]) + " %"))
+    rows.append((f"mean over all: {', '.join(f'{n} {p}' for n, p in MEANS.items())} % of the ideal", ", ".join(
+        f"{statistics.mean(share(w, str(n), name) for w in PUBLISHED for n in SHAPES):.1f}" for name in MEANS) + " %"))
+    return ("the paper", "here"), rows
 
 
-def mean_line(results):
-    return (f"Of the ideal, mean over all {len(results)} cases, {len(PUBLISHED)} workloads on {', '.join(map(str, SHAPES))} nodes: "
-            + ", ".join(f"{n} {v:.1f} % (the paper {p} %)" for (n, v), p in zip(means(results).items(), (68.5, 49.9, 75.7, 91))) + ".")
-
-
-def slower_rows(folder, results, rates):
-    """Of the ideal with (44), and with links so much slower that (44) is what the simulated all-reduce reached."""
-    slower = {}
-    for nodes, shape in SHAPES.items():
-        factor = rates[shape][1] / rates[shape][0]
-        more = with_torus(folder, f"slower-{shape}", lambda torus, f=factor: torus.update(link_efficiency=f * torus["link_efficiency"]))
-        slower |= iterations(solve(PUBLISHED, {nodes: shape}, more))
-    both = (results, slower)
-    rows = [(f"{workload}, 128 nodes", gigabytes(rate), *(f"{v:.1f} %" for v in of_ideal(found, workload, NAMES[:4])),
-             held(found, workload)) for workload in PUBLISHED for found, rate in zip(both, rates[SHAPES[128]])]
-    return rows + [("mean of all 12", name, *(f"{v:.1f} %" for v in means(found).values()), "-")
-                   for found, name in zip(both, ("by (44)", "as simulated"))]
-
-
-def ace(arguments, folder):
-    if not RECKON.exists():
-        die("there is no release build; scripts/quickstart makes it", 3)
-    published, of_published = published_lines(folder)
-    ours = solve(OURS)
-    results = iterations(ours)
-    model = workload(folder, parse_bytes(arguments.bytes))
-    shapes, rates = shape_rows(folder, model)
-    by_part, varied = part_rows(folder, model)
-    by_bytes = byte_rows(folder, parse_bytes(arguments.bytes))
-    iterations_of_published = iterations(of_published)
-    headers = ("workload", "what", "the paper", "here", "difference")
-    lines = [
-        "# ACE, computed and simulated", "", "Written by `scripts/reproduce ace`; nothing is run. Shapes are assumed: the text gives "
-        "none but 4x4x4.", "", "## Memory, SMs, ideal bandwidth", "",
-        table(("row", "shape", "what", "the paper", "here"), memory_rows()), "",
-        "## The all-reduce, planned and simulated", "",
-        f"{arguments.bytes} on table V's links at 94 %, GB/s that a node sends, all its links together.", "",
-        table(("nodes", "part", "under way", "the paper", "equation 44", "planned", "simulated", "beside (44)", "ms",
-               "torus_scatter, ms"), shapes), "",
-        "4x4x4 over the size of parts; the last column is what is lost beside (44), in parts:", "",
-        table(("part", "parts", "under way", "planned", "simulated", "beside (44)", "lost"), by_part), "",
-        "One thing changed, simulated:", "",
-        table(("part", "128 under way", "256", "512", "256, no latency"), varied), "",
-        "Parts of 4 KiB, 256 under way, over the bytes of the all-reduce; the last column is what those that a row adds took longer "
-        "than by (44):",
-        "",
-        table(("bytes", "planned, us", "simulated, us", "beside (44)"), by_bytes), "",
-        *published, "128 nodes beside the text's figures:", "",
-        table(headers, beside(iterations_of_published, PUBLISHED)), "", mean_line(iterations_of_published), "",
-        "With links as fast as equation 44 has them, and so slow that it gives what the all-reduce above reached:", "",
-        table(("of the ideal", "network, GB/s", *NAMES[:4], "verdicts"), slower_rows(folder, iterations_of_published, rates)), "",
-        "## Iterations by table V", "", "Computation + exposed communication, ms.", "",
-        table(("workload", "nodes, by table V", *NAMES), times(ours)), "",
-        table(("the paper's ordering", "by table V", "not for"), orderings(results)), "",
-        table(headers, beside(results, OURS)), "",
-        "## DLRM's embeddings aside", "", table(("shape", "configuration", "the paper", "here"), aside()), ""]
-    (folder / "ace.md").write_text("\n".join(lines))
-    (folder / "ace.json").write_text(json.dumps({f"{w} {n}": r for (w, n), r in results.items()}, indent=1) + "\n")
-    print("\n".join(lines))
-    say(f"written: {folder}/ace.md and .json")
-
-
-EXPERIMENTS = {"ace": ace}
+PAGE = Page("ace", ("resources", "all-reduce", "iterations", "orderings"), summary, jobs, sparse=3)
+EXPERIMENTS = experiment(PAGE)

@@ -6,7 +6,8 @@ import re
 import statistics
 import subprocess
 
-from reproduction.lab import ROOT, RECKON, Lab, build, call, die, measure, percent, plan, probe, say, size, table
+from reproduction.lab import RECKON, ROOT, Lab, build, call, die, measure, plan, probe, say, size
+from reproduction.pages import Page, grouped, number, publish
 
 MODEL = "resnet50"
 WORKERS = DEVICES = 4
@@ -15,13 +16,6 @@ PASSES = ("--forward", "1s", "--backward", "3s", "--order", "priority")
 
 def quantity(document, name):
     return next((q["value"] for q in document["quantities"] if q["name"] == name), None)
-
-
-def finish(folder, name, lines, rows):
-    (folder / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
-    (folder / f"{name}.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-    say(f"\nwritten: {folder}/{name}.md and .json")
 
 
 def only(arguments, settings):
@@ -47,9 +41,9 @@ def rounds_of(jobs, rounds, one):
 # ---------------------------------------------------------------- III-F: dual synchronization
 
 def coarse_m(arguments, folder):
-    """The time over m from 0 to all; the solved m must be as good as the best of the measured."""
+    """The time over m from 0 to all, and at the solved m."""
     build(False)
-    settings = only(arguments, {"1:1": (DEVICES, ()), "1:1, passes of 4 s": (DEVICES, PASSES), "2:1": (DEVICES // 2, ())})
+    settings = only(arguments, {"4 devices": (DEVICES, ()), "4 devices, passes of 4 s": (DEVICES, PASSES), "2 devices": (DEVICES // 2, ())})
     rows = []
     with Lab(WORKERS, DEVICES, [arguments.rate]) as lab:
         profile = profile_of(arguments, lab, folder)
@@ -66,28 +60,15 @@ def coarse_m(arguments, folder):
         documents, seconds = rounds_of(jobs, arguments.rounds, one)
     for setting, m in jobs:
         document, samples = documents[setting, m], seconds[setting, m]
-        rows.append({"setting": setting, "asked": m, "m": quantity(document, "proxy_bytes"), "solved": m == "auto",
-                     "paper_m": quantity(document, "paper_proxy_bytes"),
-                     "corrected_m": quantity(document, "corrected_proxy_bytes"),
-                     "predicted": document["prediction"]["mid_seconds"], "measured": statistics.median(samples),
-                     "samples": samples})
-    lines = ["# COARSE III-F: time over m", "",
-             f"{WORKERS} workers, {DEVICES} devices (2:1: {DEVICES // 2}), {MODEL}, links of {arguments.rate}; medians of "
-             f"{2 * arguments.rounds} iterations; to repeat: scripts/reproduce coarse-m", ""]
-    for setting in settings:
-        mine = sorted((r for r in rows if r["setting"] == setting), key=lambda r: r["m"])
-        solved = next(r for r in mine if r["solved"])
-        best = min(mine, key=lambda r: r["measured"])
-        lines += [f"## {setting}", "",
-                  table(("m", "", "predicted s", "measured s", "error"),
-                        [(size(int(r["m"])), "solved" if r["solved"] else "", f"{r['predicted']:.3f}",
-                          f"{r['measured']:.3f}", percent(r["measured"] / r["predicted"] - 1)) for r in mine]), "",
-                  f"Best measured: {best['measured']:.3f} s at {size(int(best['m']))}; at the solved m of "
-                  f"{size(int(solved['m']))}: {solved['measured']:.3f} s, {percent(solved['measured'] / best['measured'] - 1)} "
-                  f"(asked for: 5 %). The paper's formula (32) gives {size(int(solved['paper_m']))}, (33) "
-                  f"{size(int(solved['corrected_m']))}.", ""]
+        solved = m == "auto"
+        rows.append({"setting": setting, "m_bytes": round(quantity(document, "proxy_bytes")), "what": "solved" if solved else "",
+                     "predicted_s": document["prediction"]["mid_seconds"], "measured_s": statistics.median(samples),
+                     **({f"equation{number}_bytes": round(quantity(document, name)) for number, name in (
+                         (32, "paper_proxy_bytes"), (33, "corrected_proxy_bytes"))} if solved else {}),
+                     "samples_s": listed(samples)})
+    rows.sort(key=lambda r: (list(settings).index(r["setting"]), r["m_bytes"]))
     plot_m(folder, rows, settings)
-    finish(folder, "coarse-m", lines, rows)
+    publish(PAGE, {"m": rows}, folder)
 
 
 def plot_m(folder, rows, settings):
@@ -96,12 +77,12 @@ def plot_m(folder, rows, settings):
               "set grid", "set yrange [0:*]"]
     curves = []
     for number, setting in enumerate(settings):
-        mine = sorted((r for r in rows if r["setting"] == setting), key=lambda r: r["m"])
+        mine = [r for r in rows if r["setting"] == setting]
         for what in ("predicted", "measured"):
-            values = "\n".join(f"{r['m'] / 2**20} {r[what]}" for r in mine)
+            values = "\n".join(f"{r['m_bytes'] / 2**20} {r[what + '_s']}" for r in mine)
             script.append(f"$d{number}{what} << E\n{values}\nE")
-        solved = next(r for r in mine if r["solved"])
-        script.append(f"$s{number} << E\n{solved['m'] / 2**20} {solved['measured']}\nE")
+        solved = next(r for r in mine if r["what"])
+        script.append(f"$s{number} << E\n{solved['m_bytes'] / 2**20} {solved['measured_s']}\nE")
         curves += [f'$d{number}predicted with lines lc {number + 1} title "{setting} predicted"',
                    f'$d{number}measured with points lc {number + 1} pt {number + 5} title "{setting} measured"',
                    f'$s{number} with points lc {number + 1} pt 6 ps 3 ' + ('title "solved m"' if number == 0 else "notitle")]
@@ -119,7 +100,7 @@ def coarse_baselines(arguments, folder):
                "DENSE": ("dense", 1, ()), "all-reduce": ("ring", 0, ()),
                "one parameter server": ("ps_noncolocated", 1, ()), "4 parameter servers": ("ps_noncolocated", DEVICES, ()),
                "servers on the workers": ("ps_colocated", 0, ()), "BytePS's split, 4 machines": ("byteps_split", DEVICES, ())}
-    settings = only(arguments, {"zero compute": (0, ()), "passes of 4 s": (4, PASSES)})
+    settings = only(arguments, {"no computation": (0, ()), "passes of 4 s": (4, PASSES)})
     jobs = [(setting, workers, system) for setting in settings for workers in (WORKERS, 2) for system in systems
             if workers == WORKERS or system in ("COARSE 1:1", "DENSE", "all-reduce")]
     with Lab(WORKERS, DEVICES, [arguments.rate]) as lab:
@@ -136,29 +117,11 @@ def coarse_baselines(arguments, folder):
     rows = []
     for setting, workers, system in jobs:
         document, samples = documents[setting, workers, system], seconds[setting, workers, system]
-        passes = settings[setting][0]
-        rows.append({"setting": setting, "workers": workers, "system": system,
-                     "predicted": document["prediction"]["mid_seconds"], "measured": statistics.median(samples),
-                     "exposed_predicted": document["prediction"]["mid_seconds"] - passes,
-                     "exposed_measured": statistics.median(samples) - passes, "samples": samples})
-    lines = ["# COARSE V-D and V-E: against DENSE, all-reduce and parameter servers on the same links", "",
-             f"{MODEL}, links of {arguments.rate}, the device of DENSE and the parameter servers are the devices' machines; "
-             f"medians of {2 * arguments.rounds} iterations; to repeat: scripts/reproduce coarse-baselines", ""]
-    for setting in settings:
-        for workers in (WORKERS, 2):
-            mine = [r for r in rows if r["setting"] == setting and r["workers"] == workers]
-            dense = next(r for r in mine if r["system"] == "DENSE")
-            ring = next(r for r in mine if r["system"] == "all-reduce")
-            lines += [f"## {workers} workers, {setting}", "",
-                      table(("system", "predicted s", "measured s", "error", "exposed s", "speedup over DENSE",
-                             "exposed, of DENSE's", "exposed, against all-reduce"),
-                            [(r["system"], f"{r['predicted']:.3f}", f"{r['measured']:.3f}",
-                              percent(r["measured"] / r["predicted"] - 1), f"{r['exposed_measured']:.3f}",
-                              f"{dense['measured'] / r['measured']:.2f}",
-                              f"{100 * r['exposed_measured'] / dense['exposed_measured']:.0f} %",
-                              percent(r["exposed_measured"] / ring["exposed_measured"] - 1))
-                             for r in sorted(mine, key=lambda r: r["measured"])]), ""]
-    finish(folder, "coarse-baselines", lines, rows)
+        rows.append({"workers": workers, "passes_s": settings[setting][0], "system": system,
+                     "predicted_s": document["prediction"]["mid_seconds"], "measured_s": statistics.median(samples),
+                     "samples_s": listed(samples)})
+    rows.sort(key=lambda r: (r["passes_s"], -r["workers"], r["measured_s"]))
+    publish(PAGE, {"baselines": rows}, folder)
 
 
 # ---------------------------------------------------------------- III-F, figure 10: queues
@@ -209,14 +172,11 @@ def coarse_queues(arguments, folder):
             lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
             said = next((l for l in lines if l.startswith(("reckon: error", "verified"))), lines[-1] if lines else "")
             # Which of those that wait in a circle says so first is a matter of chance.
-            said = re.sub(r"rank \d+( \([^)]*\) gave up: rank \d+)? made", "a rank made", said)
+            said = re.sub(r"rank \d+( \([^)]*\) gave up: rank \d+)? did not finish", "a rank did not finish", " ".join(said.split()))
             said = re.sub(r"part \d+ from rank \d+; it could not", "a part from another; it could not", said)
-            rows.append({"queues": queues, "what": what, "status": done.returncode, "says": said})
-    good = [r["status"] for r in rows] == [2, 4, 0, 0]
-    lines = ["# COARSE III-F, figure 10: queues", "",
-             "Two clients, two devices, two tensors that go to different devices; to repeat: scripts/reproduce coarse-queues", "",
-             table(("queues", "what", "exit status", "says"), [(r["queues"], r["what"], r["status"], r["says"]) for r in rows])]
-    finish(folder, "coarse-queues", lines, rows)
+            rows.append({"queues": queues, "what": what, "exit_status": done.returncode, "says": said})
+    good = [r["exit_status"] for r in rows] == [2, 4, 0, 0]
+    publish(PAGE, {"queues": rows}, folder)
     if not good:
         die("that is not what section III-F says", 4)
 
@@ -262,19 +222,12 @@ def coarse_rings(arguments, folder):
 
     pairs, pair_seconds = rounds_of([("pairs", 1), ("pairs", 2)], arguments.rounds, emulated)
     documents, seconds = {**documents, **pairs}, {**seconds, **pair_seconds}
-    rows = [{"devices": d, "directions": n, "predicted": documents[d, n]["prediction"]["mid_seconds"],
-             "measured": statistics.median(seconds[d, n]), "samples": seconds[d, n]} for d, n in documents]
-    by = {(r["devices"], r["directions"]): r for r in rows}
     what = {DEVICES: f"{DEVICES} devices, one port each", 3: "3 devices, one port each", 2: "2 devices, 4 clients, one port each",
             "pairs": f"{DEVICES} devices, a link for each pair (emulated)"}
-    lines = ["# COARSE IV-A: rings in opposite directions", "",
-             f"{MODEL}, all through the proxies, links of {arguments.rate}; medians of {2 * arguments.rounds} iterations; to "
-             "repeat: scripts/reproduce coarse-rings", "",
-             table(("", "one direction s", "two s", "predicted gain", "measured gain"),
-                   [(what[d], f"{by[d, 1]['measured']:.3f}", f"{by[d, 2]['measured']:.3f}",
-                     f"{by[d, 1]['predicted'] / by[d, 2]['predicted']:.3f}",
-                     f"{by[d, 1]['measured'] / by[d, 2]['measured']:.3f}") for d in what])]
-    finish(folder, "coarse-rings", lines, rows)
+    publish(PAGE, {"rings": [
+        {"what": name, "one_direction_s": statistics.median(seconds[d, 1]), "two_directions_s": statistics.median(seconds[d, 2]),
+         "predicted_gain": documents[d, 1]["prediction"]["mid_seconds"] / documents[d, 2]["prediction"]["mid_seconds"]}
+        for d, name in what.items()]}, folder)
 
 
 # ---------------------------------------------------------------- V-C: three machines, emulated
@@ -339,21 +292,12 @@ def coarse_machines(arguments, folder):
         says[machine] = (kinds, thresholds)
     paper = {"t4": "one proxy, no threshold; local and remote alike", "p100": "one proxy, the local one",
              "v100": "local for small tensors, remote for large"}
-    rows = [{"machine": m, "model": model, "route": route, "measured": statistics.median(seconds[m, model, route]),
-             "predicted": documents[m, model, route]["prediction"]["mid_seconds"] if routes[route] is None else None,
-             "samples": seconds[m, model, route]} for m, model, route in jobs]
-    by = {(r["machine"], r["model"], r["route"]): r for r in rows}
-    lines = ["# COARSE V-C: three machines, emulated", "",
-             f"Profiles coarse-t4, -p100 and -v100 with all times {slower} times as long, `run --inject` on one computer; all through "
-             f"the proxies in parts of 1 MiB, medians of {3 * arguments.rounds} iterations ({15 * arguments.rounds} of the single "
-             "tensor); to repeat: scripts/reproduce coarse-machines", "",
-             table(("machine", "the paper", "our table: up to S, above", "S"),
-                   [(m, paper[m], "; ".join(sorted(", ".join(k) for k in says[m][0])),
-                     ", ".join(size(int(s)) for s in says[m][1]) or "none") for m in profiles]), "",
-             table(("machine", "workload", "predicted s", *(f"{r} s" for r in routes)),
-                   [(m, model, f"{by[m, model, 'by its table']['predicted']:.4f}",
-                     *(f"{by[m, model, r]['measured']:.4f}" for r in routes)) for m in profiles for model in models])]
-    finish(folder, "coarse-machines", lines, rows)
+    publish(PAGE, {
+        "thresholds": [{"machine": m, "paper": paper[m], "here": "; ".join(sorted(", ".join(k) for k in says[m][0])),
+                        "threshold_bytes": " ".join(str(int(s)) for s in says[m][1])} for m in profiles],
+        "machines": [{"machine": m, "workload": model, "predicted_s": documents[m, model, "by its table"]["prediction"]["mid_seconds"],
+                      **{f"{route.removesuffix(' only').replace('by its table', 'by_table')}_s": statistics.median(seconds[m, model, route])
+                         for route in routes}} for m in profiles for model in models]}, folder)
 
 
 # ---------------------------------------------------------------- III-E: latency against bandwidth
@@ -403,27 +347,44 @@ def coarse_routes(arguments, folder):
         ordered = {m: sorted(samples[s, m]) for m in (near, far)}
         span = {m: (v[len(v) // 10], v[-1 - len(v) // 10]) for m, v in ordered.items()}
         best = min((near, far), key=lambda m: statistics.median(ordered[m]))
-        rows.append({"bytes": s, "near": statistics.median(ordered[near]), "far": statistics.median(ordered[far]),
-                     "best": best, "chosen": chosen(s), "noise": span[near][0] <= span[far][1] and span[far][0] <= span[near][1],
-                     "samples": {m: samples[s, m] for m in (near, far)}})
-    clear = [r for r in rows if not r["noise"]]
-    agree = sum(r["best"] == r["chosen"] for r in clear)
-    band = [r["bytes"] for r in rows if r["noise"]]
-    lines = ["# COARSE III-E: latency against bandwidth", "",
-             "A worker, a near device (s0: 50 Mbit/s, no delay) and a far one (s1: 400 Mbit/s, 20 ms each way); push and pull of one "
-             f"tensor, the client's time, medians of {15 * arguments.rounds} iterations ({5 * arguments.rounds} from 512 KiB on); to "
-             "repeat: scripts/reproduce coarse-routes", "",
-             f"Routing table: up to {size(int(threshold)) if threshold else 'any size'} to "
-             f"{chosen(0)}, above to {chosen(2**40)}; the curves cross at "
-             + ", ".join(size(int(c)) for c in route["crossings_bytes"]) + ".", "",
-             table(("tensor", "near ms", "far ms", "faster", "the table's", ""),
-                   [(size(r["bytes"]), f"{1e3 * r['near']:.2f}", f"{1e3 * r['far']:.2f}", r["best"], r["chosen"],
-                     "in the noise" if r["noise"] else "" if r["best"] == r["chosen"] else "not the same") for r in rows]), "",
-             "In the noise (the middle 80 % of both overlap): " + (", ".join(size(b) for b in band) or "no size") + ".",
-             f"The table's choice is the faster one for {agree} of the {len(clear)} other sizes, {100 * agree / len(clear):.0f} % "
-             "(asked for: 95 %)."]
-    finish(folder, "coarse-routes", lines, rows)
+        noise = span[near][0] <= span[far][1] and span[far][0] <= span[near][1]
+        rows.append({"tensor_bytes": s, "near_ms": 1e3 * statistics.median(ordered[near]), "far_ms": 1e3 * statistics.median(ordered[far]),
+                     "faster": best, "by_table": chosen(s), "remark": "in the noise" if noise else "" if best == chosen(s) else "not the same"})
+    publish(PAGE, {"routes": rows}, folder)
+    say(f"routing table: up to {size(int(threshold)) if threshold else 'any size'} to {chosen(0)}, above to {chosen(2**40)}")
 
 
+# ---------------------------------------------------------------- the page
+
+def listed(samples):
+    return " ".join(f"{s:.3f}" for s in samples)
+
+
+def summary(tables):
+    clear = [r for r in tables["routes"] if r["remark"] != "in the noise"]
+    right = sum(r["faster"] == r["by_table"] for r in clear)
+    rows = [("a routing table finds the faster proxy for each size (III-E)", f"for {right} of {len(clear)} sizes outside the noise")]
+    for (setting,), some in grouped(tables["m"], "setting").items():
+        best, solved = min(some, key=lambda r: number(r, "measured_s")), next(r for r in some if r["what"])
+        rows.append((f"dual synchronization has a best m (III-F): {setting}", f"best measured {number(best, 'measured_s'):.3f} s at "
+                     f"{size(int(best['m_bytes']))}; at the solved m {number(solved, 'measured_s'):.3f} s"))
+    for (workers, passes), some in grouped(tables["baselines"], "workers", "passes_s").items():
+        seconds = {r["system"]: number(r, "measured_s") for r in some}
+        computing = f"passes of {passes} s" if passes != "0" else "no computation"
+        rows.append((f"COARSE beside DENSE and all-reduce (V-D): {workers} workers, {computing}",
+                     f"{seconds['DENSE'] / seconds['COARSE 1:1']:.2f} times as fast as DENSE, "
+                     f"{seconds['all-reduce'] / seconds['COARSE 1:1']:.2f} times as fast as all-reduce"))
+    rows.append(("one queue at a proxy deadlocks, a queue for each client does not (III-F)", "; ".join(
+        f"{r['queues']}, {r['what']}: status {r['exit_status']}" for r in tables["queues"])))
+    gains = {r["what"]: number(r, "one_direction_s") / number(r, "two_directions_s") for r in tables["rings"]}
+    rows.append(("rings in opposite directions (IV-A)", f"{min(gains.values()):.2f} to {max(gains.values()):.2f} times as fast, the most "
+                 "with a link for each pair"))
+    rows.append(("T4 and P100 use one proxy, V100 local for short and remote for long tensors (V-C)", "; ".join(
+        f"{r['machine']}: {r['here']}" + (f" from {size(int(r['threshold_bytes']))}" if r["threshold_bytes"] else "")
+        for r in tables["thresholds"])))
+    return ("the paper", "here"), rows
+
+
+PAGE = Page("coarse", ("m", "baselines", "routes", "machines", "thresholds", "queues", "rings"), summary)
 EXPERIMENTS = {"coarse-m": coarse_m, "coarse-routes": coarse_routes, "coarse-baselines": coarse_baselines,
                "coarse-queues": coarse_queues, "coarse-machines": coarse_machines, "coarse-rings": coarse_rings}

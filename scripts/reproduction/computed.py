@@ -4,7 +4,7 @@
 import json
 import subprocess
 
-from reproduction.lab import RECKON, call, die, say, table
+from reproduction.lab import RECKON, call, die
 
 # reckon-sim's exit status of a simulation whose prediction missed the tolerance: not an error here.
 DIFFERS = (0, 1)
@@ -66,19 +66,4 @@ def plot(folder, name, settings, curves, width=1000, height=600):
         script += [f"$d{number} << E", *(f"{x:g} {y:.6g}" for x, y in points), "E"]
     script.append("plot " + ", \\\n  ".join(f'$d{i} with {style} title "{title}"'
                                               for i, (title, style, _) in enumerate(curves)))
-    path = folder / f"{name}.gnuplot"
-    path.write_text("\n".join(script) + "\n")
-    call("gnuplot", path)
-
-
-def finish(folder, name, lines, rows):
-    """Writes the document and its figures."""
-    (folder / f"{name}.md").write_text("\n".join(lines).rstrip() + "\n")
-    (folder / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
-    print("\n".join(lines))
-    say(f"written: {folder}/{name}.md and .json")
-
-
-def claims(rows):
-    """What the paper says, what comes out here, the difference, and why."""
-    return table(("the paper", "here", "difference", "why"), rows)
+    call("gnuplot", input="\n".join(script) + "\n")

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes of trees inside machines and over several: bound, named schemes, optimum, certificate, play, simulation."""
 
-import concurrent.futures
+import dataclasses
 import itertools
 import json
 import os
 import random
+import re
 import signal
+import statistics
 import subprocess
-import time
 
-from reproduction.computed import DIFFERS, finish, milliseconds, need_build
-from reproduction.lab import RECKON, die, say, size, table
-from reproduction.networks import (CHANGE, DGX1, DGX2_GPUS, DGX2_NVLINKS, GRID_LINK, MEMORY, MESH, MI250, NIC, NVLINK,
-                                   PCIE4, SOCKETS, TORUS, XGMI, changed, counted, gpus_in, grid_links, joined, machine,
-                                   published, renamed, shipped, write)
+from reproduction.computed import DIFFERS, need_build
+from reproduction.lab import RECKON, die
+from reproduction.networks import (DGX1, DGX2_GPUS, DGX2_NVLINKS, GRID_LINK, MESH, MI250, NIC, NVLINK, PCIE4, TORUS, XGMI, changed,
+                                   counted, gpus_in, grid_links, joined, machine, published, renamed, shipped, write)
+from reproduction.pages import Job, Page, grouped, make, number
 
 MODELS = ("bert-large", "resnet50")
 PLAN_LIMIT, SIMULATION_LIMIT = 120, 60  # seconds
 NO_NAMED = ("optimum", "mix", "inside_optimum", "inside_mix")  # candidates that are not schemes by themselves
 SEED = 1
-FAR_OPEN = 10  # beyond this the certificate says nothing, and the page says only that
 INSIDE = ("byteps-pcie", "byteps-nvlink")
 CLUSTERS = ("h100-cluster", "a100-cluster")
 MACHINES = (1, 2, 4, 8, 16)
@@ -28,33 +28,6 @@ MOST_CHANGED = 4  # machines: with rates changed none is like another, and more 
 WITH_SERVERS = ("a100-cluster", 4, (1, 2, 4))
 MIXED = (("a100-cluster", 2), ("h100-cluster", 2))
 BYTEPS_MACHINES, BYTEPS_SERVERS = 4, (0, 1, 2, 4)
-
-
-# network: where its rates are from
-PROVENANCE = {
-    ", ".join((*INSIDE, *CLUSTERS)): "the shipped profiles: [profiles/README.md](../../profiles/README.md)",
-    "byteps-pcie and byteps-nvlink in clusters":
-        "these profiles with their NICs of 100 Gb/s; a server is a CPU machine of the profile `byteps-cluster` with "
-        f"its sums and a port of {NIC / 1e9:g} GB/s, the NIC's rate without protocols",
-    "DGX-1":
-        f"eight V100 in NVIDIA's hybrid cube mesh, {NVLINK / 1e9:g} GB/s each way a NVLink, some pairs with two; "
-        "assumed: PCIe 3.0 x16, two GPUs a switch, and the host below",
-    "NDv2":
-        "eight V100 with NVLink and one NIC of 100 Gb/s (Microsoft, NDv2 series); assumed: the NVLinks, switches and "
-        "host are DGX-1's, the NIC is at the switch of GPUs 0 and 1",
-    "DGX-2":
-        f"16 V100, each with {DGX2_NVLINKS} NVLinks of {NVLINK / 1e9:g} GB/s each way to NVSwitches, which are taken "
-        "as one; assumed: PCIe 3.0 x16, two GPUs a switch, DGX-1's host",
-    "MI250":
-        "which dies xGMI joins, and that eight of 16 PCIe lanes reach a die: RCCL's model of such a machine "
-        f"(ROCm/rccl, `tools/topo_expl/models/topo_16p1h.xml`); {XGMI / 1e9:g} GB/s each way a link (AMD, MI250 "
-        "microarchitecture); assumed: one PCIe 4.0 x16 switch a NUMA node, and between any two of the four NUMA "
-        "nodes and in their memory the rates of DGX-1's host",
-    "torus, mesh":
-        f"assumed: a link carries {size(GRID_LINK)}/s each way; a PCIe 3.0 x16 switch for each GPU; DGX-1's host",
-    "DGX-1's host":
-        f"assumed: {SOCKETS / 1e9:g} GB/s each way between two processors (two QPI links), memory that reads and "
-        f"writes {MEMORY / 1e9:g} GB/s each (half of two processors' four channels DDR4-2400)"}
 
 
 class Networks:
@@ -134,8 +107,7 @@ def networks(folder, seed):
 
 
 def limited(limit, *command):
-    """Exit status (None: not ended within the limit), seconds, standard error."""
-    start = time.monotonic()
+    """Exit status (None: not ended within the limit), standard error."""
     with subprocess.Popen([str(a) for a in command], text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           start_new_session=True) as process:
         try:
@@ -143,8 +115,8 @@ def limited(limit, *command):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # with what it started
             process.communicate()
-            return None, time.monotonic() - start, ""
-        return process.returncode, time.monotonic() - start, said
+            return None, ""
+        return process.returncode, said
 
 
 def best_named(document):
@@ -153,120 +125,73 @@ def best_named(document):
     return min(named, key=lambda c: c["prediction"]["mid_seconds"])["strategy"] if named else ""
 
 
-def simulated(plan, profile):
-    """Seconds; None and why, where it takes too long or there is no simulator. Every part is played by itself."""
-    report = plan.with_name(f"report-{plan.name}")
-    status, _, said = limited(SIMULATION_LIMIT, RECKON, "simulate", plan, "--profile", profile, "--coarsen",
-                              "none", "-o", report)
+def simulated(plan, profile, own):
+    """Seconds; None where it takes too long or there is no simulator. Every part is played by itself."""
+    report = own / "report.json"
+    status, said = limited(SIMULATION_LIMIT, RECKON, "simulate", plan, "--profile", profile, "--coarsen", "none", "-o", report)
     if status in DIFFERS:
-        seconds = json.loads(report.read_text())["p50_seconds"]
-        report.unlink()
-        plan.unlink()
-        return seconds, ""
-    if status is None:
-        return None, f"over {SIMULATION_LIMIT} s"
-    if status in (2, 3):
-        return None, said.strip()
-    die(f"reckon simulate {plan}\n{said}exit code {status}", 4)
+        return json.loads(report.read_text())["p50_seconds"]
+    if status is not None and status not in (2, 3):
+        die(f"reckon simulate {plan}\n{said}exit code {status}", 4)
+    return None
 
 
-def one(path, model, network):
-    """A row without the simulation of its plan, which is left at `path`."""
-    name, profile, options, gpus = network
-    path.unlink(missing_ok=True)
-    row = {"model": model, "network": name, "gpus": gpus, "options": " ".join(map(str, options))}
-    status, seconds, said = limited(PLAN_LIMIT, RECKON, "plan", "--profile", profile, "--workload", model, *options,
-                                    "-o", path)
-    row["planning_seconds"] = seconds
-    if status is None:
-        return {**row, "failed": f"over {PLAN_LIMIT} s"}
+def one(own, model, profile, options):
+    path = own / "plan.json"
+    status, said = limited(PLAN_LIMIT, RECKON, "plan", "--profile", profile, "--workload", model, *options, "-o", path)
     if status != 0:
-        say(f"reproduce: {model}, {name}: exit code {status}: {said.strip()}")
-        return {**row, "failed": f"exit code {status}", "why": said.strip()}
+        die(f"{model} on {profile}: " + (f"over {PLAN_LIMIT} s" if status is None else f"{said}exit code {status}"), 4)
     document = json.loads(path.read_text())
-    quantities = {q["name"]: q["value"] for q in document["quantities"]}
-    for key in ("lower_bound", "single", "mix", "optimum", "certificate", "chosen"):
-        row[key] = quantities.get(f"{key}_seconds")
-    if row["lower_bound"] is None:
-        row["lower_bound"] = document["prediction"]["bound_seconds"]
-    row |= {"bytes": document["gradient_bytes"], "named": best_named(document), "strategy": document["strategy"],
-            "played": document["prediction"]["mid_seconds"]}
-    return row
+    found = {q["name"]: 1e3 * q["value"] for q in document["quantities"] if q["name"].endswith("_seconds")}
+    of_strategy = document["prediction"]
+    return {"bound_ms": found.get("lower_bound_seconds", 1e3 * of_strategy["bound_seconds"]), "best_named": best_named(document),
+            "best_named_ms": found.get("single_seconds"), "optimum_ms": found.get("optimum_seconds"),
+            "certificate_ms": found.get("certificate_seconds"), "chosen": document["strategy"],
+            "predicted_ms": 1e3 * of_strategy["mid_seconds"], "simulated_ms": milli(simulated(path, profile, own))}
+
+
+def milli(seconds):
+    return None if seconds is None else 1e3 * seconds
+
+
+def jobs(folder, seed=SEED):
+    need_build()
+    return {"": [Job({"model": model, "network": name, "gpus": gpus},
+                     lambda own, m=model, p=profile, o=options: one(own, m, p, o))
+                 for model, (name, profile, options, gpus) in itertools.product(MODELS, networks(folder, seed))]}
 
 
 def over(value, base):
-    """How far a time is over another."""
-    if value is None or base is None:
-        return "-"
-    if base <= 0 or value / base - 1 > FAR_OPEN:
-        return f"over {100 * FAR_OPEN} %"
-    percent = round(100 * (value / base - 1), 2)
-    return f"{percent if percent else 0:.2f} %"  # no -0.00
+    return 100 * (value / base - 1)
 
 
-def cells(row):
-    first = (row["network"], row["gpus"])
-    if "failed" in row:
-        return (*first, *["-"] * 8, row["failed"], "-")
-    return (*first, milliseconds(row["lower_bound"]), row["named"], milliseconds(row["single"]),
-            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])),
-            milliseconds(row["played"]), over(row["played"], row["optimum"]), milliseconds(row["simulated"]),
-            row["strategy"], f"{row['planning_seconds']:.1f}")
+def spread(values, form):
+    return f"{form.format(statistics.median(values))}, {form.format(max(values))}" if values else "-"
 
 
-HEADERS = ("network", "GPUs", "bound", "best named scheme", "its time", "optimum", "left open", "played",
-           "over optimum", "simulated", "chosen", "planning s")
+def summary(tables):
+    rows = []
+    for row in tables[""]:
+        row["rates"] = "changed" if "rates changed" in row["network"] else "as given"
+        row["machines"] = "several" if re.search("[2-9] machines|16 machines|one each|server|and 2", row["network"]) else "one"
+    for key, some in grouped(tables[""], "model", "machines", "rates").items():
+        gains = [number(r, "best_named_ms") / number(r, "optimum_ms") for r in some if r["best_named_ms"] and r["optimum_ms"]]
+        apart = [over(number(r, "optimum_ms"), max(number(r, "certificate_ms"), number(r, "bound_ms"))) for r in some
+                 if r["certificate_ms"] and r["optimum_ms"]]
+        parts = [over(number(r, "predicted_ms"), number(r, "optimum_ms")) for r in some if r["optimum_ms"]]
+        played = [over(number(r, "simulated_ms"), number(r, "predicted_ms")) for r in some if r["simulated_ms"]]
+        rows.append((*key, len(some), spread(gains, "{:.2f}"),
+                     f"{sum(a <= 0.1 for a in apart)} of {len(apart)}", spread(parts, "{:.1f} %"),
+                     f"{min(played):+.1f} to {max(played):+.1f} %"))
+    return ("model", "machines", "rates", "networks", "best named scheme / optimum: median, greatest",
+            "optimum within 0.1 % of the certificate", "predicted over optimum: median, greatest", "simulated beside predicted"), rows
 
 
-def rows_of(folder, found):
-    """Each plan is simulated while the next is made."""
-    rows, waiting = [], []
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as simulator:
-        for number, (model, network) in enumerate(itertools.product(MODELS, found), 1):
-            path = folder / f"plan-{number}.json"
-            row = one(path, model, network)
-            rows.append(row)
-            say(f"[{number}/{len(MODELS) * len(found)}] {model}, {network[0]}: " + (
-                row["failed"] if "failed" in row else f"optimum {milliseconds(row['optimum'])} ms, played "
-                f"{milliseconds(row['played'])} ms, planned in {row['planning_seconds']:.1f} s"))
-            if "failed" not in row:
-                waiting.append((row, simulator.submit(simulated, path, network[1])))
-        for row, simulation in waiting:
-            row["simulated"], row["not_simulated"] = simulation.result()
-            if row["not_simulated"]:
-                say(f"reproduce: {row['model']}, {row['network']}: not simulated: {row['not_simulated']}")
-    return rows
-
-
-def page(rows, seed):
-    lines = ["# Mixes of trees", "",
-             "`scripts/reproduce all --only forests` makes this page (`scripts/reproduce forests` leaves it in "
-             "`results/`): each row is one `reckon plan` and one `reckon simulate` of that plan. Times are in ms. "
-             "Nothing is measured but the time of the planning.", "",
-             "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found; by "
-             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` "
-             "over the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
-             "finite size. `reckon simulate` plays every part of the same plan in `simulated`; `-` stands there if that takes "
-             f"over {SIMULATION_LIMIT} s or no simulator is built.", "",
-             "`rates changed` is the same network where the rate of each link, NIC, port and measured copy is up to "
-             f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {seed}; `--seed` "
-             "takes another). Each machine has rates of its own then, the same whatever the number of servers; the "
-             f"rates of memories and sums stay. Rows with more than {MOST_CHANGED} machines have no such twin.", "",
-             "NUMA nodes sum only where no more than twelve places only sum ([cli.md](../cli.md)).", "",
-             "## Where the rates are from", "",
-             *(f"- **{network}**: {rates}." for network, rates in PROVENANCE.items()), ""]
-    for model in MODELS:
-        mine = [r for r in rows if r["model"] == model]
-        known = next((r["bytes"] for r in mine if "bytes" in r), None)
-        lines += [f"## {model}" + (f", {size(known)}" if known else ""), "", table(HEADERS, [cells(r) for r in mine]),
-                  ""]
-    return lines
+PAGE = Page("forests", ("",), summary, jobs, sparse=2, limited=("simulated_ms",))
 
 
 def forests(arguments, folder):
-    need_build()
-    rows = rows_of(folder, networks(folder, arguments.seed))
-    finish(folder, "forests", page(rows, arguments.seed), rows)
+    make(dataclasses.replace(PAGE, jobs=lambda place: jobs(place, arguments.seed)), folder)
 
 
 EXPERIMENTS = {"forests": forests}

@@ -12,7 +12,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECKON = ROOT / "build/release/apps/reckon/reckon"
+RECKON = pathlib.Path(os.environ.get("RECKON", ROOT / "build/release/apps/reckon/reckon"))
 BENCH = ROOT / "build/release/bench"
 NETLAB = ROOT / "scripts/netlab"
 LAB = os.environ.get("NETLAB", "reproduce")

@@ -7,10 +7,11 @@ import pathlib
 import re
 import shutil
 
-from reproduction.computed import finish, milliseconds, need_build, one_tensor
-from reproduction.lab import RECKON, call, die, percent, say, size, table
+from reproduction.computed import need_build, one_tensor
+from reproduction.lab import RECKON, call, die, percent, say, size
 from reproduction.networks import profile_of, published, shipped, write
-from reproduction.winners import LATENCY, TRANSPORT, between_machines
+from reproduction.pages import Page, number, publish
+from reproduction.strategy_by_size import LATENCY, TRANSPORT, between_machines
 
 ADDRESS = "https://github.com/spcl/LogGOPSim"
 COMMIT = "76451de16546c7ea39651c183cbc532f4a3457c0"  # what the page was made with
@@ -146,65 +147,31 @@ def rows_of(simulator, folder):
                       0, "--strategy", strategy)
 
 
-HEADERS = ("network", "gradient", "options", "strategy", "parts", "predicted ms", "LogGOPSim ms", "difference")
+def shorter(options):
+    return re.sub(r" ?--(strategy|roles) \S+", "", options).replace("--servers 0", "").strip().replace("  ", " ")
+
+
+def summary(tables):
+    played = [r for r in tables[""] if r["loggopsim_ms"]]
+    rows = []
+    for name in dict.fromkeys(r["gradient"] for r in played):
+        some = [r for r in played if r["gradient"] == name]
+        apart = [100 * (number(r, "loggopsim_ms") / number(r, "predicted_ms") - 1) for r in some]
+        rows.append((name, len(some), sum(abs(a) <= 100 * TOLERANCE for a in apart), f"{min(apart):+.1f} to {max(apart):+.1f} %"))
+    return ("gradient", "plans", f"within {100 * TOLERANCE:.0f} %", "LogGOPSim beside the prediction"), rows
+
+
+PAGE = Page("loggopsim", ("",), summary)
 
 
 def loggopsim(arguments, folder):
     need_build()
     simulator = Simulator(arguments.loggopsim)
-    rows = list(rows_of(simulator, folder))
-    played = [r for r in rows if r["played"] is not None]
-
-    def apart(r):
-        return r["played"] / r["predicted"] - 1
-
-    def shown(some):
-        return table(HEADERS, [
-            (r["network"], r["model"], shorter(r["options"]), r["strategy"], r["parts"], milliseconds(r["predicted"]),
-             milliseconds(r["played"]), percent(apart(r))) for r in some])
-
-    within = [r for r in played if abs(apart(r)) <= TOLERANCE]
-    beyond = [r for r in played if abs(apart(r)) > TOLERANCE]
-    lines = ["# LogGOPSim beside the predictions", "",
-             f"`reckon export --format goal --profile P` wrote each plan below, and [LogGOPSim]({ADDRESS}) "
-             f"(commit {simulator.commit[:8]}, as it is) played it. Of {len(played)} plans {len(within)} agree within "
-             f"{100 * TOLERANCE:.0f} %. "
-             "`scripts/reproduce loggopsim` makes this page anew in `results/`: it clones LogGOPSim into "
-             "`~/.cache/reckon` and builds it there, or takes a clone (`--loggopsim FOLDER`).", "",
-             "**Parameters.** The exported text names them: L is the profile's latency between two ranks (0 where it "
-             "has none), g what a write costs its port beside its bytes, G the port's time for a byte; o and O are 0, "
-             "and every send is eager (`-S`). LogGOPSim takes whole numbers, so all times are in a part of a nanosecond "
-             "in which G is one within 0.02 %; sums (`calc`) are multiplied alike. By hand, for 11.25 GB/s:", "",
-             "    reckon plan -p byteps-cluster -m resnet50 --workers 4 --servers 0 --strategy ring -o plan.json",
-             "    reckon export plan.json --format goal -p byteps-cluster -o plan.goal   # L=0 o=0 g=0 G=0.0888889",
-             r"    perl -pe 's/calc (\d+)/calc ${1}000/' plan.goal > ps.goal   # picoseconds",
-             "    txt2bin -i ps.goal -o plan.bin && LogGOPSim -b -f plan.bin -L 0 -o 0 -g 0 -G 89 -O 0 -S 2147483647", "",
-             f"## Within {100 * TOLERANCE:.0f} %", "", shown(within), "",
-             f"## Further apart: {len(beyond)}", "", WHY, "", shown(beyond), "",
-             "## What LogGOPS has no parameters for", "",
-             "One rate and one latency hold between all ranks, and ports share nothing. The export says so in place of "
-             "the parameters, and LogGOPSim has nothing to play these plans by:", "",
-             table(("network", "gradient", "options", "strategy", "what it cannot have"), [
-                 (r["network"], r["model"], shorter(r["options"]), r["strategy"], r["line"].split(": ", 1)[1])
-                 for r in rows if r["played"] is None])]
-    finish(folder, "loggopsim", lines, rows)
-
-
-WHY = (
-    "LogGOPSim hands no time from one processor to another: what an op leaves to do begins when its own processor is "
-    "free, be it earlier than the op's end. So the export puts what is done with a part on one processor. Sums of "
-    "several parts on one lane take turns, though; where they take as long as the port is busy they stand on a processor "
-    "of the lane's, and what comes after a sum does not wait for it. Among many parts that is as well, for the lane is "
-    "always busy; and of at most as many parts as ranks no two meet. At 256 KiB a lane has five or six parts: too many "
-    "for their sums not to meet, too few for who is first not to matter.\n\n"
-    "Who is first is what remains: LogGOPSim's ports take whole messages as they come, those of the play serve "
-    "connections in turns, and its lanes sum the part with the lowest number first. A LogGOPSim that was changed to hand "
-    "time on, which played files whose sums took turns from half the port's time on, is 3.9 % below to 7.1 % above the "
-    "predictions at 256 KiB; and 3.7 % above that of the split at 4 MiB.")
-
-
-def shorter(options):
-    return re.sub(r" ?--(strategy|roles) \S+", "", options).replace("--servers 0", "").strip().replace("  ", " ")
+    publish(PAGE, {"": [
+        {"network": r["network"], "gradient": r["model"], "options": shorter(r["options"]), "strategy": r["strategy"], "parts": r["parts"],
+         "predicted_ms": 1e3 * r["predicted"], "loggopsim_ms": None if r["played"] is None else 1e3 * r["played"],
+         "cannot_have": r["line"].split(": ", 1)[1] if r["played"] is None else ""} for r in rows_of(simulator, folder)]}, folder)
+    say(f"LogGOPSim {simulator.commit[:8]}")
 
 
 EXPERIMENTS = {"loggopsim": loggopsim}

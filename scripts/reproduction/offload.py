@@ -2,13 +2,13 @@
 """ACE's question on a CPU: what does it cost to communicate where one computes? Two ranks of this machine compute products of
 matrices in their passes and sum a gradient meanwhile: alone, one after the other, with processors of their own, sharing all."""
 
-import datetime
 import json
 import os
 import pathlib
 import statistics
 
-from reproduction.lab import RECKON, call, die, parse_bytes, percent, say, size, table
+from reproduction.lab import RECKON, call, die, parse_bytes, say, size
+from reproduction.pages import Page, publish
 
 LAYERS = 8
 WORK = "gemm_256"
@@ -59,7 +59,7 @@ def run(folder, path, *more, one_processor=False):
     if not document["verification"]["ok"]:
         die(f"wrong sums: {document['verification']}", 4)
     worked = [s.get("measured_seconds") for s in document["stages"] if s["name"] == "passes"]
-    return document["p50_seconds"], worked[0] if worked else None, document["context"].get("compute", "")
+    return document["p50_seconds"], worked[0] if worked else None
 
 
 def iteration(computing, communicating, layers, factors):
@@ -95,7 +95,7 @@ def offload(arguments, folder):
     after_plan, after = plan(folder, profile, workload(folder, "one-layer", model_bytes, 1), "after", *passes)
     places = {"dedicated": "processors of their own", "shared": "all processors"}
     beside = {cores: plan_beside(folder, profile, whole, cores, passes) for cores in places}
-    seconds, work, said = {}, {}, {}
+    seconds, work = {}, {}
     jobs = [(what, cores) for what in ("compute", "traffic", "after", "beside") for cores in places]
     for number in range(arguments.rounds):  # by turns, so that a slow minute hits all alike
         for what, cores in jobs:
@@ -106,54 +106,39 @@ def offload(arguments, folder):
                 done = run(folder, path, "--compute", WORK, "--processors", cores)
             seconds.setdefault((what, cores), []).append(done[0])
             work.setdefault((what, cores), []).append(done[1])
-            said[what, cores] = done[2]
             say(f"round {number + 1}: {what} {cores}: {done[0]:.4f} s")
-    finish(folder, arguments, places, seconds, work, said, {
+    rows = list(cells(places, seconds, work, {
         "compute": lambda _: alone["prediction"]["mid_seconds"], "traffic": lambda _: traffic["prediction"]["mid_seconds"],
         "after": lambda _: after["prediction"]["mid_seconds"],
-        "beside": lambda cores: beside[cores][1]["prediction"]["mid_seconds"]},
-        {cores: beside[cores][2] for cores in places}, model_bytes, (load_before, os.getloadavg()[0]))
+        "beside": lambda cores: beside[cores][1]["prediction"]["mid_seconds"]}, {cores: beside[cores][2] for cores in places}))
+    publish(PAGE, {"": rows}, folder)
+    say(f"load average {load_before:.1f} before and {os.getloadavg()[0]:.1f} after, of it about 2 the experiment's own; contention factors "
+        + "; ".join(f"{places[c]} {f['f_compute']:.3f}, {f['f_communication']:.3f}" if (f := beside[c][2]) else
+                    f"{places[c]} not measured" for c in places))
 
 
-def finish(folder, arguments, places, seconds, work, said, planned, factors, model_bytes, load):
-    names = {"compute": "computation alone", "traffic": "communication alone", "after": "one after the other",
-             "beside": "at the same time"}
+NAMES = {"compute": "computation alone", "traffic": "communication alone", "after": "one after the other", "beside": "at the same time"}
+
+
+def cells(places, seconds, work, planned, factors):
     medians = {key: statistics.median(values) for key, values in seconds.items()}
-    rows = []
     for cores in places:
         computing, communicating = medians["compute", cores], medians["traffic", cores]
         composed = {"after": computing + communicating}
         if factors[cores]:
             composed["beside"] = iteration(computing, communicating, LAYERS, factors[cores])
-        for what, name in names.items():
-            measured = medians[what, cores]
-            worked = [w for w in work[what, cores] if w is not None]
-            rows.append({"what": name, "cores": cores, "planned": planned[what](cores), "composed": composed.get(what),
-                         "measured": measured, "work": statistics.median(worked) if what != "traffic" and worked else None,
-                         "samples": seconds[what, cores]})
-    cells = [(r["what"], places[r["cores"]], f"{1e3 * r['planned']:.1f}",
-              f"{1e3 * r['composed']:.1f}" if r["composed"] else "", f"{1e3 * r['measured']:.1f}",
-              percent(r["measured"] / (r["composed"] or r["planned"]) - 1),
-              f"{1e3 * r['work']:.1f}" if r["work"] else "") for r in rows]
-    best = {cores: medians["beside", cores] for cores in places}
-    lines = ["# Offload on a CPU: lanes with processors of their own, and without", "",
-             f"Two ranks on this machine ({len(processors())} processors), {size(model_bytes)} of gradient in {LAYERS} layers, ring, "
-             f"{WORK} on one thread of each rank. Medians of {arguments.rounds} runs of 15 iterations, ms, "
-             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; to repeat: `scripts/reproduce offload`. "
-             f"Load average {load[0]:.1f} before and {load[1]:.1f} after (the experiment's own threads are about 2 of it): "
-             + ("other programs were at work, and the figures are theirs as much as ours." if max(load) > 3 else "quiet."), "",
-             table(("", "lanes and work on", "planned", "from the first two rows", "measured", "error", "work in the passes"), cells), "",
-             "Contention factors of the profile (computation, communication): " +
-             "; ".join(f"{places[c]} {f['f_compute']:.3f}, {f['f_communication']:.3f}" if (f := factors[c]) else
-                       f"{places[c]} not measured, the plan is without" for c in places) + ".",
-             "The error is against what equations 18 and 55 make of the computation and the communication measured alone in the same "
-             "places; in the first two rows, and without factors, against the plan.", "",
-             f"At the same time with processors of their own: {1e3 * best['dedicated']:.1f} ms; sharing all: "
-             f"{1e3 * best['shared']:.1f} ms ({percent(best['shared'] / best['dedicated'] - 1)}).", "",
-             *[f"- {names[what]}, {places[cores]}: {text}" for (what, cores), text in said.items() if text], ""]
-    (folder / "offload.md").write_text("\n".join(lines))
-    (folder / "offload.json").write_text(json.dumps(rows, indent=1) + "\n")
-    print("\n".join(lines))
+        for what, name in NAMES.items():
+            worked = [w for w in work[what, cores] if w is not None] if what != "traffic" else []
+            yield {"what": name, "processors": places[cores], "planned_ms": 1e3 * planned[what](cores),
+                   "composed_ms": 1e3 * composed[what] if what in composed else None, "measured_ms": 1e3 * medians[what, cores],
+                   "work_in_passes_ms": 1e3 * statistics.median(worked) if worked else None}
 
 
+def summary(tables):
+    return ("", "lanes and work on", "planned, ms", "composed of the first two, ms", "measured, ms"), [
+        (r["what"], r["processors"], *(f"{float(r[c]):.1f}" if r[c] else "" for c in ("planned_ms", "composed_ms", "measured_ms")))
+        for r in tables[""]]
+
+
+PAGE = Page("offload", ("",), summary)
 EXPERIMENTS = {"offload": offload}

@@ -3,7 +3,6 @@
 
 import itertools
 import json
-import math
 import os
 import pathlib
 import random
@@ -11,7 +10,8 @@ import shutil
 import statistics
 import subprocess
 
-from reproduction.lab import BENCH, RECKON, ROOT, call, die, percent, say, size, table
+from reproduction.lab import BENCH, RECKON, ROOT, call, die, percent, say
+from reproduction.pages import ERRORS, Page, error_row, grouped, number, publish
 
 MODELS = ("resnet50", "gpt2", "vgg16")
 ROLES = ((2, 0), (3, 0), (4, 0), (6, 0), (8, 0), (2, 1), (3, 1), (5, 1), (6, 2))
@@ -70,58 +70,36 @@ def error(row):
     return row["measured"] / row["mid"] - 1
 
 
-def error_now(row):
-    """At the rates that the run found before and after its iterations."""
-    return row["now"]["error"] if row["now"] else error(row)
+def cells(row):
+    """Around a run the machine gave so much of what the profile says."""
+    now = row["now"] or {}
+    of_profile = {f"{what}_now_percent": 100 * now[f"{key}_bytes_per_second"] / now[f"profile_{key}_bytes_per_second"] if now else None
+                  for what, key in (("sums", "sum"), ("copies", "copy"))}
+    return {"number": row["number"], "model": row["model"], "workers": row["workers"], "servers": row["servers"],
+            "transport": row["transport"].split()[0], "strategy": row["strategy"], "sums": row["sums"], "part_bytes": row["part_bytes"],
+            "window_parts": row["window_parts"], **{f"{name}_ms": 1e3 * row[key] for name, key in (
+                ("lo", "lo"), ("predicted", "mid"), ("hi", "hi"), ("measured", "measured"))},
+            "machine_now_error_percent": 100 * now["error"] if now else None, **of_profile}
 
 
-def in_range(row):
-    return row["lo"] <= row["measured"] <= row["hi"]
+def summary(tables):
+    rows = []
+    for name, key in (("all", None), ("sums", "sums"), ("transport", "transport"), ("strategy", "strategy")):
+        for (value,), some in grouped(tables[""], key).items() if key else [(("",), tables[""])]:
+            inside = sum(number(r, "lo_ms") <= number(r, "measured_ms") <= number(r, "hi_ms") for r in some)
+            rows.append((*error_row(f"{name} {value}".strip(), some, "predicted_ms", "measured_ms"), f"{inside} of {len(some)}"))
+    return (*ERRORS, "within lo to hi"), rows
 
 
-def state(row):
-    """What the machine gave around the run, of what the profile says."""
-    if not row["now"]:
-        return "not measured"
-    return " ".join(f"{what} {100 * row['now'][f'{key}_bytes_per_second'] / row['now'][f'profile_{key}_bytes_per_second']:.0f} %"
-                    for what, key in (("sums", "sum"), ("copies", "copy")))
-
-
-def at(values, q):
-    return sorted(values)[max(0, math.ceil(q * len(values)) - 1)]
-
-
-def distribution(rows):
-    groups = {"all": rows}
-    for name, key in (("sums", "sums"), ("transport", "transport"), ("strategy", "strategy"), ("ranks", None), ("model", "model")):
-        for row in rows:
-            value = row[key] if key else row["workers"] + row["servers"]
-            groups.setdefault(f"{name} {value}", []).append(row)
-    cells = []
-    for name, some in [(n, groups[n]) for n in ["all", *sorted(set(groups) - {"all"})]]:
-        errors, now = [abs(error(r)) for r in some], [abs(error_now(r)) for r in some]
-        cells.append((name, len(some), *(f"{100 * e:.1f} %" for e in (at(errors, 0.5), at(errors, 0.95))),
-                      f"{100 * sum(map(in_range, some)) / len(some):.0f} %", percent(statistics.median(map(error, some))),
-                      *(f"{100 * e:.1f} %" for e in (at(now, 0.5), at(now, 0.95)))))
-    return table(("configurations", "number", "median", "95 % at most", "in lo..hi", "with its sign",
-                  "median, machine now", "95 %, machine now"), cells)
-
-
-def cells_of(rows):
-    return [(r["number"], r["model"], f"{r['workers']}+{r['servers']}", r["transport"].split()[0], r["strategy"], r["sums"],
-             f"{size(r['part_bytes'])} x {r['window_parts']}", *(f"{1e3 * r[key]:.2f}" for key in ("lo", "mid", "hi", "measured")),
-             percent(error(r)), percent(error_now(r)), state(r)) for r in rows]
-
-
-HEADS = ("", "model", "workers + servers", "transport", "strategy", "sums", "part x window", "lo ms", "predicted ms", "hi ms",
-         "measured ms", "error", "of the machine now", "machine now, of the profile")
+PAGE = Page("one-machine", ("", "in-place"), summary)
 
 
 def baselines(folder, profile, rounds):
-    """Sums in place beside OpenMPI's and Gloo's all-reduce, by turns."""
+    """Sums in place, and OpenMPI's and Gloo's all-reduce by turns with them."""
     rows = []
-    for number, (ranks, model) in enumerate(BASELINES):
-        row = {"number": f"baseline-{number}", "workers": ranks, "servers": 0, "transport": "host", "strategy": "ps_colocated",
+    version = call("mpirun", "--version").splitlines()[0]
+    for order, (ranks, model) in enumerate(BASELINES):
+        row = {"number": f"baseline-{order}", "workers": ranks, "servers": 0, "transport": "host", "strategy": "ps_colocated",
                "model": model, "part": ""}
         path, made = plan(folder, profile, row)
         elements = sum(t["elements"] for t in json.loads(
@@ -133,18 +111,16 @@ def baselines(folder, profile, rounds):
                 text = call("mpirun", "-n", ranks, "--oversubscribe", "--bind-to", "none", "--mca", "btl", "vader,self", "--mca", "pml",
                             "ob1", *settings, BENCH / "baseline_mpi", elements, 5,
                             env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-                others.setdefault(f"OpenMPI, {name}", []).extend([float(line) for line in text.split()][1:])
-            others.setdefault("Gloo", []).extend(gloo(folder, ranks, elements))
-        ours = statistics.median(seconds)
-        best = min((n for n in others if n.startswith("OpenMPI")), key=lambda n: statistics.median(others[n]))
-        mpi, of_gloo = statistics.median(others[best]), statistics.median(others["Gloo"])
-        rows.append((model, ranks, *(f"{1e3 * s:.2f}" for s in (made["prediction"]["bound_seconds"], made["prediction"]["mid_seconds"],
-                                                                ours)),
-                     f"{100 * made['prediction']['bound_seconds'] / ours:.0f} %", f"{1e3 * mpi:.1f} ({best.split(', ')[1]})",
-                     f"{1e3 * of_gloo:.1f}", f"{mpi / ours:.1f}", f"{of_gloo / ours:.1f}"))
-        say(" ".join(str(c) for c in rows[-1]))
-    return table(("model", "ranks", "bound ms", "predicted ms", "measured ms", "of the bound", "OpenMPI's best ms", "Gloo ms",
-                  "times as fast as OpenMPI", "as Gloo"), rows)
+                others.setdefault(name, []).extend([float(line) for line in text.split()][1:])
+            others.setdefault("gloo", []).extend(gloo(folder, ranks, elements))
+        best = min((n for n in others if n != "gloo"), key=lambda n: statistics.median(others[n]))
+        rows.append({"model": model, "workers": ranks, "bound_ms": 1e3 * made["prediction"]["bound_seconds"],
+                     "predicted_ms": 1e3 * made["prediction"]["mid_seconds"], "measured_ms": 1e3 * statistics.median(seconds),
+                     "openmpi_ms": 1e3 * statistics.median(others[best]), "openmpi": version,
+                     "openmpi_settings": " ".join(("--mca btl vader,self --mca pml ob1 --bind-to none", *COLLECTIVES[best])),
+                     "gloo_ms": 1e3 * statistics.median(others["gloo"])})
+        say(" ".join(str(c) for c in rows[-1].values()))
+    return rows
 
 
 def gloo(folder, ranks, elements):
@@ -162,23 +138,6 @@ def gloo(folder, ranks, elements):
     return [float(line) for line in printed[0].split()][1:]
 
 
-def write_page(folder, rows, seed, compared):
-    worst = sorted(rows, key=lambda r: -abs(error(r)))[:10]
-    lines = [
-        "# One machine", "",
-        f"{len(rows)} configurations on {os.cpu_count()} processors: workloads, ranks, schemes, transports and part sizes as the seed {seed} "
-        f"draws them, in a shuffled order; a probe before each {BLOCK} of them. Every sum checked. No constant of the predictions comes from them.",
-        "`machine now`: the prediction at the rates of a copy and a sum that the run itself measured before and after its iterations.", "",
-        distribution(rows), "", "The worst ten:", "",
-        table((*HEADS, "what the run says"), [(*c, r["cause"]) for c, r in zip(cells_of(worst), worst)]), "",
-        *(["Sums in place beside other programs' all-reduce in the same minutes:", "", compared, ""] if compared else []),
-        "All of them:", "", table(HEADS, cells_of(rows)), "",
-        f"To repeat: `scripts/reproduce one-machine --seed {seed}` (12 minutes; `--only 0-15` measures these, `--only goodput` the comparison, "
-        "and the page is of all that there is)."]
-    (folder / "one-machine.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-
-
 def one_machine(arguments, folder):
     if not RECKON.exists():
         die("there is no release build; scripts/quickstart makes it", 3)
@@ -194,13 +153,13 @@ def one_machine(arguments, folder):
                 call(RECKON, "probe", "-o", profile, "--force")
         measured = measure(folder, profile, row)
         (folder / f"row-{row['number']:03}.json").write_text(json.dumps({**measured, "profile": str(profile)}, indent=1))
-        say(f"{row['number']}: {' '.join(str(c) for c in cells_of([measured])[0][1:])}")
-    compared = folder / "goodput.md"
+        say(f"{row['number']}: predicted {measured['mid']:.4f} s, measured {measured['measured']:.4f} s, {percent(error(measured))}")
+    compared = folder / "in-place.json"
     if arguments.only in ("", "goodput") and arguments.baselines == "all":
         profile = profile or max(pathlib.Path(folder).glob("profile-*.json"), key=lambda p: p.stat().st_mtime)
-        compared.write_text(baselines(folder, profile, arguments.rounds))
+        compared.write_text(json.dumps(baselines(folder, profile, arguments.rounds)))
     rows = [json.loads(path.read_text()) for path in sorted(folder.glob("row-*.json"))]
-    write_page(folder, rows, arguments.seed, compared.read_text() if compared.exists() else "")
+    publish(PAGE, {"": [cells(r) for r in rows], **({"in-place": json.loads(compared.read_text())} if compared.exists() else {})}, folder)
 
 
 EXPERIMENTS = {"one-machine": one_machine}

@@ -3,8 +3,9 @@
 
 import json
 
-from reproduction.computed import claims, finish, milliseconds, need_build, plan, plot, simulate, solve
-from reproduction.lab import die, own_bound, percent, say, table
+from reproduction.computed import need_build, plan, plot, simulate, solve
+from reproduction.lab import die, own_bound
+from reproduction.pages import Job, Page, experiment, grouped, number
 
 PORTS, PORT = 10, "56Gb/s"
 PORT_BYTES = 56e9 / 8
@@ -12,7 +13,6 @@ CHUNK = 32 * 1024
 BATCH, IMAGES = 32, 190  # a worker's, and images a second of one (table 1, MXNet, local)
 ITERATION = BATCH / IMAGES
 WORKERS = (20, 40, 60, 80, 100, 115, 120, 140, 160)
-PAPERS = 120
 MODEL = "resnet50"
 # The paper's workers compute; of the order in which their gradients go it says nothing.
 PASSES = ("--forward", f"{ITERATION / 3}s", "--backward", f"{ITERATION * 2 / 3}s")
@@ -39,100 +39,58 @@ def capacity(*more, iteration=ITERATION):
                  "--iteration", f"{iteration!r}s", *more)
 
 
-def at_scale(folder, profile):
-    rows = []
-    for n in WORKERS:
-        box = next(p for p in capacity("--workers", n)["placements"] if p["servers"] == 1)
-        row = {"n": n, "capacity": box["iteration_seconds"]}
-        for name, more in WAYS.items():
-            path, document = plan(folder, profile, MODEL, n, PORTS, "ps_noncolocated", "--part-bytes", CHUNK, *more)
-            report, why = simulate(path, profile)
-            if report is None:
-                die(f"{n} workers: {why}", 4)
-            row[name] = {"planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
-                         "simulated": report["p50_seconds"], "busiest": report["simulation"]["stations"][0],
-                         "merged": report["simulation"]["merged_parts"]}
-        rows.append(row)
-        say(f"{n} workers: " + ", ".join(f"{name} {milliseconds(row[name]['simulated'])} ms" for name in WAYS))
-    return rows
-
-
 CASES = (  # name, iteration, an interface, PCIe to memory
     ("190 images a second (table 1)", ITERATION, PORT, None), ("the same, FDR's 54.5 Gb/s of data a port", ITERATION, "54.5Gb/s", None),
     ("182.5 images a second", BATCH / 182.5, PORT, None), ("190, and 139.6 GB/s between PCIe and memory", ITERATION, PORT, "139.6GB/s"),
     ("190, 11 ports, and 145.7 GB/s between PCIe and memory", ITERATION, "61.6Gb/s", "145.7GB/s"))
 
 
-def limits():
-    rows = []
-    for name, iteration, port, memory in CASES:
-        answer = solve("capacity", "--workload", MODEL, "--interfaces", PORTS, "--interface-bandwidth", port, "--iteration",
-                       f"{iteration!r}s", *(("--memory-bandwidth", memory) if memory else ()))
-        rows.append((name, answer["workers"], answer["limited_by"], f"{answer['workers'] - PAPERS:+d}"))
-    return rows
+def jobs(folder):
+    need_build()
+    profile = profile_of(folder)
+
+    def formula(n):
+        box = next(p for p in capacity("--workers", n)["placements"] if p["servers"] == 1)
+        return {"predicted_ms": 1e3 * box["iteration_seconds"]}
+
+    def played(own, n, more):
+        path, document = plan(own, profile, MODEL, n, PORTS, "ps_noncolocated", "--part-bytes", CHUNK, *more)
+        report, why = simulate(path, profile)
+        if report is None:
+            die(f"{n} workers: {why}", 4)
+        busiest = report["simulation"]["stations"][0]
+        return {"bound_ms": 1e3 * own_bound(document), "predicted_ms": 1e3 * document["prediction"]["mid_seconds"],
+                "simulated_ms": 1e3 * report["p50_seconds"], "merged_parts": report["simulation"]["merged_parts"],
+                "busiest_port_percent": 100 * busiest["busy"]}
+
+    def limit(iteration, port, memory):
+        found = solve("capacity", "--workload", MODEL, "--interfaces", PORTS, "--interface-bandwidth", port, "--iteration",
+                      f"{iteration!r}s", *(("--memory-bandwidth", memory) if memory else ()))
+        return {"workers": found["workers"], "limited_by": found["limited_by"]}
+
+    times = [job for n in WORKERS for job in (
+        Job({"workers": n, "what": "equation 48"}, lambda _, n=n: formula(n)),
+        *(Job({"workers": n, "what": way}, lambda own, n=n, more=more: played(own, n, more)) for way, more in WAYS.items()))]
+    return {"": times, "limits": [Job({"case": name}, lambda _, a=rest: limit(*a)) for name, *rest in CASES]}
 
 
-def first_over(rows, of):
-    """The most workers whose time is within 2 % of the compute time."""
-    return max((r["n"] for r in rows if of(r) <= 1.02 * ITERATION), default=0)
-
-
-def both(row, way):
-    planned, simulated = row[way]["planned"], row[way]["simulated"]
-    return f"{milliseconds(planned)} / {milliseconds(simulated)}"
-
-
-def picture(folder, rows):
+def pictures(folder, tables):
+    of = grouped(tables[""], "what")
     curves = [("compute, 32 images at 190 a second", 'lines lw 2 dt 2 lc rgb "black"', [(0, 1e3 * ITERATION), (160, 1e3 * ITERATION)])]
-    for number, way in enumerate(WAYS, 1):
-        curves += [(f"{way}, planned", f"lines lw 2 lc {number}", [(r["n"], 1e3 * r[way]["planned"]) for r in rows]),
-                   ("simulated", f"points pt {number + 4} ps 1.3 lc {number}", [(r["n"], 1e3 * r[way]["simulated"]) for r in rows])]
+    for order, way in enumerate(WAYS, 1):
+        line = lambda column, way=way: [(int(r["workers"]), number(r, column)) for r in of[way,]]
+        curves += [(f"{way}, predicted", f"lines lw 2 lc {order}", line("predicted_ms")),
+                   ("simulated", f"points pt {order + 4} ps 1.3 lc {order}", line("simulated_ms"))]
     plot(folder, "pbox-scale", ['set xlabel "workers"', 'set ylabel "ms"', "set key outside bottom center horizontal",
                                 "set yrange [0:*]", "set xrange [0:165]"], curves)
 
 
-def pbox(arguments, folder):
-    del arguments
-    need_build()
-    profile = profile_of(folder)
-    rows, counted = at_scale(folder, profile), limits()
-    picture(folder, rows)
-    most = {way: first_over(rows, lambda r, way=way: r[way]["simulated"]) for way in WAYS}
-    at = {way: next(r for r in rows if r["n"] == PAPERS)[way]["simulated"] for way in WAYS}
-    errors = [abs(r[w]["simulated"] / r[w]["planned"] - 1) for r in rows for w in WAYS]
-    text = [
-        ("one PBox supports up to 120 workers, ResNet-50, batch 32 (2)", f"{counted[0][1]} by (47) at table 1's 190 images a second",
-         counted[0][3], "ten ports carry 70 GB/s each way, 120 workers ask for 72.8; at 182.5 images a second they would be 120"),
-        ("the same", f"of those simulated up to {most['exchange']} exchange within 2 % of the time in which they compute",
-         f"{most['exchange'] - PAPERS:+d}", "exchanges one after another, nothing computed: what ZeroComputeEngine measures"),
-        ("the same", f"120 workers whose forward pass waits for its own sums take {milliseconds(at['in gradient order'])} ms in gradient "
-         f"order ({percent(at['in gradient order'] / ITERATION - 1)}), {milliseconds(at['by priority'])} by priority, "
-         f"{milliseconds(at['with a credit of 2 MiB'])} with less under way; within 2 % of compute: up to "
-         f"{most['in gradient order']}, {most['by priority']}, {most['with a credit of 2 MiB']} workers",
-         f"{most['in gradient order'] - PAPERS:+d} to {most['with a credit of 2 MiB'] - PAPERS:+d}",
-         "in gradient order only the backward pass hides traffic; by priority the forward pass does too, but for what is under way "
-         "already"),
-        ("the limit is between PCIe and memory, not ports, not cores (2, figure 4)",
-         "ports, by what the text says; 120 workers at 190 images a second pass 145.7 GB/s there (a push written, a pull read)",
-         "cannot be told", "its bandwidth is in figure 4 only; below 139.6 GB/s it would bind before the ports"),
-        ("4 GPUs a worker: a global batch of 15 K", f"{PAPERS * 4 * BATCH}", "none", "120 x 4 x 32")]
-    lines = ["# PBox at its own scale", "",
-             "Written by `scripts/reproduce pbox-scale`; planned and simulated, nothing is measured (`scripts/reproduce phub` measures eight "
-             "workers). The box is ten ports of 56 Gb/s, each with its own chunks of 32 KiB, as PHub's micro-shards inside a box share "
-             "nothing; workers have one such port. No latencies, no costs of sums: the text has none of them.", "",
-             claims(text), "", "## Time over workers", "",
-             "Planned / simulated, ms. `(48)`: the longer of compute and the ports by formula. Exchange: nothing computed. The others: "
-             "iterations with a forward pass of a third and a backward pass of two thirds of 168.4 ms (that split is assumed), where each "
-             "layer of the forward pass waits for its sums; a worker has "
-             f"4 n chunks under way (16) or, in the last column, 64, which are 2 MiB. Greatest difference of any pair: {100 * max(errors):.1f} "
-             "%; plans with passes are too large for a play here, and are predicted by the formulas of (18).", "",
-             table(("workers", "(48)", *WAYS, "images/s by priority"),
-                   [(r["n"], milliseconds(r["capacity"]), *(both(r, way) for way in WAYS),
-                     f"{BATCH * r['n'] / r['with a credit of 2 MiB']['simulated']:.0f}") for r in rows]), "",
-             "![time over workers](pbox-scale.png)", "", "## What binds", "",
-             f"The busiest port of the box carries bytes {100 * rows[-1]['exchange']['busiest']['busy']:.1f} % of the exchange with "
-             f"{rows[-1]['n']} workers. By (47):", "", table(("if", "workers", "limited by", "against 120"), counted), ""]
-    finish(folder, "pbox-scale", lines, rows)
+def summary(tables):
+    of = {(int(r["workers"]), r["what"]): r for r in tables[""]}
+    rows = [(n, f"{number(of[n, 'equation 48'], 'predicted_ms'):.1f}", *(f"{number(of[n, way], 'simulated_ms'):.1f}" for way in WAYS))
+            for n in WORKERS]
+    return ("workers", "equation 48, ms", *(f"{way}, ms" for way in WAYS)), rows
 
 
-EXPERIMENTS = {"pbox-scale": pbox}
+PAGE = Page("pbox-scale", ("", "limits"), summary, jobs, pictures, sparse=2)
+EXPERIMENTS = experiment(PAGE)

@@ -4,8 +4,8 @@
 import json
 import statistics
 
-from reproduction.lab import (RECKON, Lab, build, call, measure, own_bound, parse_bytes, percent, probe, say, size, table,
-                              whole, workload)
+from reproduction.lab import RECKON, Lab, build, call, measure, own_bound, parse_bytes, probe, say, whole, workload
+from reproduction.pages import Page, number, publish
 
 PORTS = 10
 RATE, PORT_RATE = "40mbit", "20mbit"  # a worker's port, and each of the server's: they bind from 5 workers on
@@ -76,79 +76,6 @@ def servers(arguments, folder):
                                                     ("sharded, colocated", "ps_colocated", lambda n: 0))}
 
 
-def scaling_lines(curves, arguments):
-    lines = ["## Worker scaling with zero compute", "",
-             f"Workers' ports of {RATE}; a central server with {PORTS} ports of {PORT_RATE} each, or servers with one port of {RATE}; "
-             f"{MODEL_BYTES} exchanged; medians of {2 * arguments.rounds} iterations. Iterations of all workers together a "
-             "second:", ""]
-    cells = []
-    for name, rows in curves.items():
-        for r in rows:
-            cells.append((name, r["n"], r["servers"], f"{r['n'] / r['bound']:.3f}", f"{r['n'] / r['predicted']:.3f}",
-                          f"{r['n'] / r['measured']:.3f}", percent(r["measured"] / r["predicted"] - 1)))
-    return [*lines, "![iterations a second over workers](phub.png)", "",
-            table(("placement", "workers", "servers", "bound", "predicted", "measured", "error of the time"), cells), ""]
-
-
-def at(curves, name, n):
-    """Predicted and measured iterations a second of all n workers together; None where that was not run."""
-    row = next((r for r in curves.get(name, ()) if r["n"] == n), None)
-    return row and {what: n / row[what] for what in ("predicted", "measured")}
-
-
-def ratio_text(above, below):
-    if not above or not below:
-        return "not run"
-    return f"{above['measured'] / below['measured']:.2f} measured, {above['predicted'] / below['predicted']:.2f} predicted"
-
-
-def linear_texts(curves, box, binding):
-    """2 to `binding` workers over 1, and how far (2) is linear with what the probe found."""
-    rows = {r["n"]: r for r in curves.get(box, ())}
-    if not {1, *range(2, binding + 1), MOST} <= set(rows):
-        return "not run", "-"
-    over = {what: [n * rows[1][what] / rows[n][what] for n in range(2, binding + 1)] for what in ("measured", "predicted")}
-    carried = MOST * rows[1]["bound"] / rows[MOST]["bound"]
-    short = [100 * (1 - ratio / n) for n, ratio in enumerate(over["measured"], 2)]
-    here = ", ".join(f"{r:.2f}" for r in over["measured"]) + " measured, " + ", ".join(f"{r:.2f}" for r in over["predicted"])
-    return (f"{', '.join(map(str, range(2, binding + 1)))} workers over 1: {here} predicted",
-            f"(2) is linear as long as the box's ports carry what the workers send: by the probe {carried:.1f} workers' here, {binding} at the "
-            "rates that the ports are set to; in the paper, with ten ports of the workers' own speed, ten. Measured is short of linear by "
-            f"{', '.join(f'{s:.0f}' for s in short)} %")
-
-
-def claim_lines(curves, chunk_rows, workers):
-    box, one = f"central, {PORTS} ports", "central, 1 port"
-    binding = PORTS * int(PORT_RATE[:-4]) // int(RATE[:-4])  # workers whose ports together are the server's
-    cut = {r["name"]: r for r in chunk_rows}
-    small, whole = cut.get("chunks of 32 KiB"), cut.get("whole tensors")
-    rows = [
-        ("linear scaling on 8 workers; nothing computed (2)", *linear_texts(curves, box, binding)),
-        ("the same, beyond what the ports carry",
-         f"{MOST} workers over 1: {ratio_text(at(curves, box, MOST), at(curves, box, 1))}",
-         "the most by (2), as above: the box's ports bind"),
-        ("a central server with many interfaces against servers on the workers: up to 3.8 times at 10 Gb/s, 2 to 7 at 56 (2, figure 3)",
-         f"{binding} workers: {ratio_text(at(curves, box, binding), at(curves, 'sharded, colocated', binding))}",
-         f"placement alone gives 2 (n - 1) / n, {2 * (binding - 1) / binding:.2f} of {binding} workers (3); the paper finds the rest in "
-         "MXNet's server (copies, sums, the step), a program that is not here"),
-        ("a central server needs its interfaces",
-         f"{binding} workers, {PORTS} ports over 1: {ratio_text(at(curves, box, binding), at(curves, one, binding))}",
-         f"{binding} by (2): one port carries what all workers send"),
-        ("central against sharded, neither colocated",
-         f"{binding} workers: {ratio_text(at(curves, box, binding), at(curves, 'sharded, not colocated', binding))}",
-         "1 by (2): the workers' ports bind either way; a box does it with one machine instead of a server for each worker"),
-        ("32 KiB chunks balance the cores and overlap (2)",
-         f"fullest lane {small['evenness']:.3f} of the mean against {whole['evenness']:.3f}; "
-         f"{whole['measured'] / small['measured']:.2f} times as fast as whole tensors measured, "
-         f"{whole['predicted'] / small['predicted']:.2f} predicted" if small and whole else "not run",
-         "the paper gives no number"),
-        ("one PBox supports up to 120 workers (2)", f"{workers} by (47)",
-         "from table 1's 190 images a second; 120 would need 182.598, 175.2483 ms an iteration. The paper's own limit is PCIe to memory, whose bandwidth is only in "
-         "its figure 4"),
-    ]
-    return ["In short:", "", table(("the paper", "here", "the difference, and why"), rows), ""]
-
-
 def plot(folder, curves):
     script = ['set terminal pngcairo size 960,600 font "Liberation Sans,11"', f'set output "{folder}/phub.png"',
               'set xlabel "workers"', 'set ylabel "iterations a second, all workers together"', "set key outside right", "set grid",
@@ -185,41 +112,56 @@ def chunks(arguments, folder):
     return rows
 
 
-def chunk_lines(rows):
-    return ["## Key chunking", "",
-            f"DLRM's 16 tensors, 9 MiB, between four workers and the server with {PORTS} ports; fullest lane over the mean of all. (ResNet-50 "
-            "has eleven times as much, which takes minutes an iteration on these links; (13) has its evenness.)", "",
-            table(("cut into", "parts", "longest", "fullest lane", "predicted s", "measured s", "error"),
-                  [(r["name"], r["parts"], size(r["part_bytes"]), f"{r['evenness']:.4f}", f"{r['predicted']:.3f}",
-                    f"{r['measured']:.3f}", percent(r["measured"] / r["predicted"] - 1)) for r in rows]), ""]
-
-
 def capacity(folder):
-    """Workers of one box at table 1's iteration, and the tables."""
+    """Workers of one box at table 1's iteration, and throughput for the money."""
     prices = folder / "prices-example.json"
     prices.write_text('{"currency": "EXAMPLE", "per": "hour", "worker": 3, "box": 10, "server": 1}\n')
-    box = ("--workload", "resnet50", "--interfaces", 10, "--interface-bandwidth", "56Gb/s")
-    cells = []
-    for name, iteration, more in (("190 images a second (table 1)", "168.42ms", ()), ("182.598, which 120 would need", "175.2483ms", ()),
-                                  ("190, 54.5 Gb/s of data a port", "168.42ms", ("--interface-bandwidth", "54.5Gb/s"))):
-        words = [str(w) for w in (*box, "--iteration", iteration)]
-        if more:
-            words[words.index("--interface-bandwidth") + 1] = more[1]
-        answer = json.loads(call(RECKON, "solve", "capacity", *words, "--json"))
-        cells.append((name, answer["workers"], "120", f"{answer['workers'] - 120:+d}"))
-    supported = cells[0][1]
-    lines = ["## Capacity (47)", "", "Workers that one PBox supports, ResNet-50 at a batch of 32:", "",
-             table(("iteration", "ours", "paper", "difference"), cells), ""]
-    answer = json.loads(call(RECKON, "solve", "capacity", *box, "--iteration", "168.42ms", "--workers", 120, "--prices", prices,
-                             "--batch", 32, "--json"))
-    lines += ["## Throughput for the money (48)", "",
-              "With **made-up prices** (a worker 3, a box 10, a server 1 an hour), 120 workers:", "",
-              table(("placement", "servers", "iteration ms", "images a second", "cost an hour", "images for one unit"),
-                    [(p["name"], p["servers"], f"{1e3 * p['iteration_seconds']:.2f}", f"{p['samples_per_second']:.0f}",
-                      f"{p['cost']:g}", f"{3600 * p['samples_per_second'] / p['cost']:.0f}") for p in answer["placements"]]), ""]
-    return supported, lines
+
+    def solve(port, iteration, *more):
+        return json.loads(call(RECKON, "solve", "capacity", "--workload", "resnet50", "--interfaces", 10, "--interface-bandwidth", port,
+                               "--iteration", iteration, "--json", *more))
+
+    workers = [{"iteration": name, "workers": solve(port, iteration)["workers"], "paper_workers": 120} for name, port, iteration in (
+        ("190 images a second (table 1)", "56Gb/s", "168.42ms"), ("182.598, which 120 would need", "56Gb/s", "175.2483ms"),
+        ("190, 54.5 Gb/s of data a port", "54.5Gb/s", "168.42ms"))]
+    placed = solve("56Gb/s", "168.42ms", "--workers", 120, "--prices", prices, "--batch", 32)["placements"]
+    return workers, [{"placement": p["name"], "servers": p["servers"], "iteration_ms": 1e3 * p["iteration_seconds"],
+                      "images_per_s": p["samples_per_second"], "cost_per_hour": p["cost"],
+                      "images_per_cost": 3600 * p["samples_per_second"] / p["cost"]} for p in placed]
 
 
+def cells(curves):
+    return [{"placement": name, "workers": r["n"], "servers": r["servers"], **{f"{what}_per_s": r["n"] / r[what] for what in (
+        "bound", "predicted", "measured")}} for name, rows in curves.items() for r in rows]
+
+
+def chunk_cells(rows):
+    return [{"lab": "eight workers", "ports_known": "as probed", "cut": r["name"], "parts": r["parts"], "part_bytes": r["part_bytes"],
+             "fullest_lane": r["evenness"], "predicted_s": r["predicted"], "measured_s": r["measured"]} for r in rows]
+
+
+def summary(tables):
+    rates = {(r["placement"], int(r["workers"])): r for r in tables[""]}
+    binding = PORTS * int(PORT_RATE[:-4]) // int(RATE[:-4])  # workers whose ports together are the server's
+    box = f"central, {PORTS} ports"
+
+    def ratio(above, below):
+        return ", ".join(f"{number(rates[above], f'{what}_per_s') / number(rates[below], f'{what}_per_s'):.2f} {what}"
+                         for what in ("measured", "predicted"))
+
+    cut = {r["cut"]: r for r in tables["chunks"] if r["lab"] == "eight workers" and r["parts"]}
+    return ("the paper", "here"), [
+        ("linear scaling on 8 workers (2)", f"{binding} workers over 1: {ratio((box, binding), (box, 1))}; 8 over 1: {ratio((box, MOST), (box, 1))}"),
+        ("a central server up to 3.8 times as fast as servers on the workers at 10 Gb/s (2)",
+         f"{binding} workers: {ratio((box, binding), ('sharded, colocated', binding))}"),
+        ("a central server needs its interfaces", f"{binding} workers, {PORTS} ports over 1: {ratio((box, binding), ('central, 1 port', binding))}"),
+        ("central or sharded, neither colocated", f"{binding} workers: {ratio((box, binding), ('sharded, not colocated', binding))}"),
+        ("32 KiB chunks balance the cores (2)", "whole tensors take "
+         f"{number(cut['whole tensors'], 'measured_s') / number(cut['chunks of 32 KiB'], 'measured_s'):.2f} times as long, measured"),
+        ("one PBox supports up to 120 workers (2)", f"{tables['capacity'][0]['workers']} by (47)")]
+
+
+PAGE = Page("phub", ("", "chunks", "capacity", "cost"), summary)
 PARTS = {"ports": ports, "servers": servers, "chunks": chunks}
 
 
@@ -234,21 +176,12 @@ def phub(arguments, folder):
         if path.exists():  # with --only: from an earlier call
             done[name] = json.loads(path.read_text())
     curves = {**done.get("ports", {}), **done.get("servers", {})}
-    supported, lines_of_capacity = capacity(folder)
-    lines = ["# PHub: what its text says, and what came out here", "",
-             "Machines are network namespaces on one computer with two processors ([labs.md](../labs.md)): workers with one port, and a "
-             f"server with {PORTS}, as PBox has, or servers with one. `scripts/reproduce phub` repeats this; every sum of every run was "
-             "checked. Where the paper has a figure without numbers, none is made up.", "",
-             *claim_lines(curves, done.get("chunks", ()), supported), *(scaling_lines(curves, arguments) if curves else ()),
-             *(chunk_lines(done["chunks"]) if "chunks" in done else ()), *lines_of_capacity]
-    errors = sorted(abs(r["measured"] / r["predicted"] - 1) for curve in curves.values() for r in curve)
-    if errors:
-        lines.append(f"Error of the predicted time over the {len(errors)} rows of the curves, chunks not among them: median "
-                     f"{100 * statistics.median(errors):.1f} %, greatest {100 * errors[-1]:.1f} %.")
+    if set(PARTS) <= set(done):
         plot(folder, curves)
-    (folder / "phub.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-    say(f"\nwritten: {folder}/phub.md, .json, .png")
+        workers, cost = capacity(folder)
+        publish(PAGE, {"": cells(curves), "chunks": chunk_cells(done["chunks"]), "capacity": workers, "cost": cost}, folder)
+    else:
+        say(f"not measured yet: {', '.join(set(PARTS) - set(done))}")
 
 
 EXPERIMENTS = {"phub": phub}

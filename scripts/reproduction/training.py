@@ -13,8 +13,9 @@ import subprocess
 import sys
 import time
 
-from reproduction.lab import NETLAB, RECKON, ROOT, TRANSPORT, Lab, build, call, die, percent, probe, say, size, table
+from reproduction.lab import NETLAB, RECKON, ROOT, TRANSPORT, Lab, build, call, die, probe, say
 from reproduction.lab import LAB as LAB_NAME
+from reproduction.pages import Page, grouped, publish
 
 RANK_PROGRAM = ROOT / "scripts/reproduction/training_rank.py"
 PARTS = ("netlab", "machine", "killed")
@@ -27,8 +28,8 @@ PORT = 29700
 KILLED_RANK, KILLED_STEP = 1, 3
 NAMES = {"none": "no communication", "ddp": "DDP over gloo", "after": "plan, after the pass", "overlapped": "plan, overlapped",
          "hook": "DDP with ddp_hook"}
-LOSS_AIM, EXPOSED_AIM = 1e-6, 0.03
-GAIN_AIMS = {2: 0.15, 4: 0.28}  # of a step's time, by servers
+SETTINGS = {"netlab": f"{WORKERS} workers on netlab", "machine": "one machine"}
+QUIET = 1  # load average: above it other programs are at work
 
 
 def python():
@@ -222,72 +223,33 @@ def killed(interpreter, folder, rate):
     return {"rows": [{"rank": rank, "seconds": one["ended"] - when, "said": one["said"]} for rank, one in enumerate(said)]}
 
 
-def number(value, digits=3):
-    return "" if value is None else f"{value:.{digits}f}"
+def cells(result, setting):
+    """Times only where nothing else was at work."""
+    quiet = result["load"] <= QUIET
+    if not quiet:
+        say(f"{setting}: the load average was {result['load']:.1f} before, so its times are not published")
+    for r in result["rows"]:
+        times = {"step_s": r["step"], "predicted_step_s": r["predicted_step"], "exposed_s": None if r["mode"] == "none" else r["exposed"],
+                 "predicted_exposed_s": r["predicted_exposed"]}
+        yield {"setting": setting, "model": r["model"], "workers": r["workers"], "servers": r["servers"], "mode": NAMES[r["mode"]],
+               "strategy": r["strategy"], **(times if quiet else {}),
+               "loss_difference": None if r["loss_error"] is None else f"{r['loss_error']:.1e}"}
 
 
-def ratio(value, of):
-    return "" if of is None else percent(value / of - 1)
+def summary(tables):
+    rows = []
+    for key, some in grouped(tables[""], "setting", "model", "workers").items():
+        steps = {(r["mode"], r["servers"]): float(r["step_s"]) for r in some if r.get("step_s")}
+        ddp = steps.get((NAMES["ddp"], "0"))
+        beside = [f"{100 * (seconds / ddp - 1):+.1f} % ({servers} servers)" for (mode, servers), seconds in steps.items()
+                  if ddp and mode == NAMES["overlapped"]]
+        rows.append((*key, len(some), max((r["loss_difference"] for r in some if r["loss_difference"]), key=float), ", ".join(beside)))
+    headers = ("where", "model", "workers", "runs", "greatest relative difference of a loss", "step overlapped beside DDP over gloo")
+    timed = any(row[-1] for row in rows)
+    return headers if timed else headers[:-1], rows if timed else [row[:-1] for row in rows]
 
 
-def step_of(rows, row, mode):
-    """Of another mode, with the same model and workers."""
-    return next(r["step"] for r in rows if r["mode"] == mode and (r["model"], r["workers"]) == (row["model"], row["workers"]))
-
-
-def added(rows, row):
-    """What communication adds to a step; None: there is none."""
-    return None if row["mode"] == "none" else row["step"] - step_of(rows, row, "none")
-
-
-def loss_error(row):
-    return "" if row["loss_error"] is None else f"{row['loss_error']:.1e}"
-
-
-def netlab_table(rows):
-    headers = ("model", "servers", "mode", "strategy", "step s", "predicted", "error", "against DDP over gloo", "exposed s", "added s",
-               "predicted", "error of exposed", "error of added", "loss differs by")
-    return table(headers, [
-        (r["model"], r["servers"], NAMES[r["mode"]], r["strategy"], number(r["step"]), number(r["predicted_step"]),
-         ratio(r["step"], r["predicted_step"]), percent(r["step"] / step_of(rows, r, "ddp") - 1),
-         "" if r["mode"] == "none" else number(r["exposed"]), number(added(rows, r)), number(r["predicted_exposed"]),
-         ratio(r["exposed"], r["predicted_exposed"]), ratio(added(rows, r), r["predicted_exposed"]), loss_error(r)) for r in rows])
-
-
-def machine_table(rows):
-    headers = ("model", "workers", "mode", "step ms", "predicted", "error", "against no communication", "against DDP over gloo",
-               "exposed ms", "loss differs by")
-    return table(headers, [
-        (r["model"], r["workers"], NAMES[r["mode"]], f"{1e3 * r['step']:.1f}",
-         "" if r["predicted_step"] is None else f"{1e3 * r['predicted_step']:.1f}", ratio(r["step"], r["predicted_step"]),
-         percent(r["step"] / step_of(rows, r, "none") - 1), percent(r["step"] / step_of(rows, r, "ddp") - 1),
-         "" if r["mode"] == "none" else f"{1e3 * r['exposed']:.1f}", loss_error(r)) for r in rows])
-
-
-def verdict(met):
-    return "met" if met else "**not met**"
-
-
-def aims_of(rows):
-    """What was aimed at and what was measured, a row for each model."""
-    cells = []
-    for model in dict.fromkeys(r["model"] for r in rows):
-        mine = [r for r in rows if r["model"] == model]
-        planned = [r for r in mine if r["predicted_exposed"] is not None]
-        for what, seconds in (("exposed communication", lambda r: r["exposed"]),
-                              ("what communication adds to a step", lambda r: added(mine, r))):
-            worst = max((seconds(r) / r["predicted_exposed"] - 1 for r in planned), key=abs)
-            cells.append((model, f"{what}: within {100 * EXPOSED_AIM:.0f} % of the plan's exposed time", f"{percent(worst)} at worst",
-                          verdict(abs(worst) <= EXPOSED_AIM)))
-        for servers, aim in GAIN_AIMS.items():
-            row = next(r for r in mine if r["mode"] == "overlapped" and r["servers"] == servers)
-            gain = 1 - row["step"] / step_of(mine, row, "ddp")
-            cells.append((model, f"overlapped, {servers} servers: step at least {100 * aim:.0f} % shorter than DDP over gloo",
-                          f"{100 * gain:.1f} %", verdict(gain >= aim)))
-        loss = max(r["loss_error"] for r in mine if r["loss_error"] is not None)
-        cells.append((model, f"losses equal to those of one process ({LOSS_AIM:g} relative, {mine[0]['compared']} steps)", f"{loss:.1e}",
-                      verdict(loss <= LOSS_AIM)))
-    return table(("model", "aim", "measured", ""), cells)
+PAGE = Page("training", ("", "killed"), summary)
 
 
 def write_plot(work, picture, rows):
@@ -310,53 +272,6 @@ def write_plot(work, picture, rows):
                    f'$d{index} using 0:4 with points pt 9 ps 1.6 lc rgb "black" title "predicted step"']
     (work / "training.gnuplot").write_text("\n".join(script) + "\n")
     call("gnuplot", work / "training.gnuplot")
-
-
-def write_page(work, folder, found):
-    lines = ["# Training over plans", "",
-             "PyTorch models trained over plans of `reckon plan` ([training.md](../training.md)), beside DistributedDataParallel over "
-             "gloo. The computation is real and small (one thread a worker), and all workers share this computer's processors: the "
-             "workload of each plan was recorded with as many workers computing at once.", "",
-             "- **no communication**: each worker trains alone. **After the pass**: all gradients are made ready at once "
-             "(`job.no_sync()`). **Overlapped**: `reckon.attach`. **ddp_hook**: DistributedDataParallel whose buckets go by the plan.",
-             "- A step is from the first worker's begin, after a barrier, to the last worker's sums, without the optimizer's. "
-             "Exposed is what of it comes after the last gradient of any worker; added is the step less that without communication, "
-             "which has also what traffic takes from the computation where both use the same processors. Medians.",
-             "- Predicted is the plan's step and exposed time (of *after*: the recorded passes, then a plan for gradients that are "
-             "all there at once). Plans are in gradient order.",
-             f"- Losses, means over the workers, are compared with those of one process on the joint batch, in the first {COMPARED} steps "
-             "(fp32, SGD with a learning rate of 0.0001: high rates make rounding errors grow, where a maximum or a ReLU turns over).", ""]
-    for part in PARTS:
-        if part not in found:
-            continue
-        result = found[part]
-        taken = (f"Measured {result['when']} with {result['torch']}, load average before {result['load']:.1f}"
-                 + (": **other programs were at work, the times mean little**." if result["load"] > 1 else "."))
-        if part != "killed":
-            taken += f" Counted steps of each mode: {result['steps']}, after {WARM_UP[part]} to warm up."
-            first = {r["model"]: r for r in result["rows"]}
-            models = ", ".join(f"{name} ({size(r['bytes'])} of gradient, {BATCHES[name]} samples a worker)" for name, r in first.items())
-        if part == "netlab":
-            lines += [f"## {WORKERS} workers on netlab, {result['rate']}", "", f"{models}. {taken}", "", aims_of(result["rows"]), "",
-                      "![Steps of each mode: computation and exposed communication](training.png)", "",
-                      netlab_table(result["rows"]), ""]
-        elif part == "machine":
-            lines += [f"## One machine of {result['processors']} processors", "",
-                      f"{models}; transport host. {taken} Where workers compute on all processors the traffic takes time from "
-                      "them, which the plans count (equation 56).", "",
-                      machine_table(result["rows"]), ""]
-        else:
-            lines += ["## A worker is killed", "",
-                      f"The transformer on netlab, {WORKERS} workers and 2 servers; rank {KILLED_RANK} gets SIGKILL in the middle of a "
-                      f"backward pass. {taken}", "",
-                      table(("rank", "ended after s", "and said"),
-                            [(r["rank"], number(r["seconds"]), r["said"] or "(killed)") for r in result["rows"]]), ""]
-    lines.append("To repeat: `sudo scripts/reproduce training`; `--only netlab`, `machine` or `killed` measures this part, and the page is "
-                 "of all that have been measured.")
-    if "netlab" in found:
-        write_plot(work, folder / "training.png", found["netlab"]["rows"])
-    (folder / "training.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
 
 
 def training(arguments, folder):
@@ -389,8 +304,15 @@ def training(arguments, folder):
             say(f"{part}: took {time.monotonic() - start:.0f} s")
     except KeyboardInterrupt:
         die("interrupted; nothing is left running", 130)
-    write_page(work, folder, {part: json.loads((work / f"{part}.json").read_text()) for part in PARTS
-                              if (work / f"{part}.json").exists()})
+    found = {part: json.loads((work / f"{part}.json").read_text()) for part in PARTS if (work / f"{part}.json").exists()}
+    rows = [row for part, setting in SETTINGS.items() if part in found for row in cells(found[part], setting)]
+    publish(PAGE, {**({"": rows} if rows else {}), **({"killed": [
+        {"rank": r["rank"], "ended_after_s": r["seconds"] if found["killed"]["load"] <= QUIET else None, "says": r["said"] or "(killed)"}
+        for r in found["killed"]["rows"]]} if "killed" in found else {})}, folder)
+    if "netlab" in found and found["netlab"]["load"] <= QUIET:
+        write_plot(work, folder / "training.png", found["netlab"]["rows"])
+    for part, result in found.items():
+        say(f"{part}: measured {result['when']} with {result['torch']}, load average before {result['load']:.1f}")
 
 
 EXPERIMENTS = {"training": training}

@@ -2,11 +2,11 @@
 """Prediction against measurement where packets take long: clusters with delays of up to 20 ms a port."""
 
 import json
-import math
 import random
 import statistics
 
-from reproduction.lab import Lab, build, measure, own_bound, percent, plan, probe, say, size, table, workload
+from reproduction.lab import Lab, build, measure, own_bound, percent, plan, probe, say, workload
+from reproduction.pages import ERRORS, Page, error_row, grouped, number, publish
 
 SPEEDS = (50, 100, 200, 300, 500)  # Mbit/s
 DELAYS = (0, 1, 2, 5, 10, 15, 20)  # ms, of a port: between two machines the sum of both
@@ -72,53 +72,38 @@ def numbers(values):
     return f"{values[0]}" if len(set(values)) == 1 else " ".join(str(v) for v in values)
 
 
-def write_page(folder, rows, seed):
-    errors = sorted(abs(r["error"]) for r in rows)
-    def at(q):
-        return errors[min(len(errors) - 1, math.ceil(q * len(errors)) - 1)]
-    def cells(some):
-        return [(r["lab"], f"{r['workers']}+{r['servers']}", numbers(r["rates"]), numbers(r["delays"]),
-                 r["strategy"] + (f" ({r['taken']})" if r["taken"] != r["strategy"] else ""), size(r["bytes"]),
-                 f"{size(r['part_bytes'])} x {r['window_parts']}", f"{r['bound']:.3f}", f"{r['predicted']:.3f}",
-                 f"{r['measured']:.3f}", percent(r["error"]), f"{r['measured'] / r['bound']:.3f}") for r in some]
-    heads = ("lab", "machines", "Mbit/s", "delay ms", "strategy", "M", "part x window", "bound s", "predicted s",
-             "measured s", "error", "measured/bound")
-    worst = sorted(rows, key=lambda r: -abs(r["error"]))[:10]
-    below = [r for r in rows if r["measured"] < 0.99 * r["bound"]]
-    labs = len({r["lab"] for r in rows})
-    text = "\n".join([
-        "# Long ways on netlab", "",
-        f"{labs} clusters of 3 to 6 machines with ports of {SPEEDS[0]} to {SPEEDS[-1]} Mbit/s, equal and unequal, each with a "
-        f"delay of 0 to {DELAYS[-1]} ms, equal and unequal: between two machines a packet takes the sum of both, and as "
-        f"long back. Each was probed (--time 30s), planned for and run, {len(rows)} plans in all; medians of 3 "
-        "iterations, every sum checked. Two clusters at a time on a virtual machine with two processors.", "",
-        f"**Error of the prediction, without its sign: median {100 * at(0.5):.1f} %, 95 % of all at most {100 * at(0.95):.1f} %, greatest "
-        f"{100 * errors[-1]:.1f} %.** Mean error with its sign {percent(statistics.mean(r['error'] for r in rows))}. "
-        + (f"{len(below)} of {len(rows)} were measured more than 1 % below their bound." if below else
-           "None was measured more than 1 % below its bound."), "",
-        table(("error at most", "plans"), [(f"{limit} %", sum(e <= limit / 100 for e in errors))
-                                           for limit in (1, 2, 3, 4, 6, 10, 20)]), "",
-        "The worst ten, and what explains them:", "",
-        table((*heads, "cause"), [(*c, cause(r)) for c, r in zip(cells(worst), worst)]), "",
-        "All of them:", "", table(heads, cells(sorted(rows, key=lambda r: r["lab"]))), "",
-        f"To repeat: `sudo scripts/reproduce long-ways --labs {labs} --seed {seed}`; `--only 10-19` measures these labs, and the "
-        "page is of all that have been measured."])
-    (folder / "long-ways.md").write_text(text + "\n")
-    print(text)
+def cells(row, seed):
+    return {"campaign": f"seed {seed}", "lab": row["lab"], "workers": row["workers"], "servers": row["servers"],
+            "rates_Mbit_per_s": numbers(row["rates"]), "delays_ms": numbers(row["delays"]), "strategy": row["strategy"],
+            "chosen": row["taken"], "gradient_bytes": row["bytes"], "part_bytes": row["part_bytes"],
+            "window_parts": row["window_parts"], "bound_s": row["bound"], "predicted_s": row["predicted"],
+            "measured_s": row["measured"], "error_percent": 100 * row["error"], "cause": cause(row),
+            "samples_s": " ".join(f"{s:.3f}" for s in row["samples"])}
 
 
-def long_ways(arguments, folder):
+def summary(tables):
+    rows = []
+    for (campaign,), some in grouped(tables[""], "campaign").items():
+        least = min(number(r, "measured_s") / number(r, "bound_s") for r in some)
+        rows.append((campaign, len({r["lab"] for r in some}), *error_row("", some, "predicted_s", "measured_s")[1:], f"{least:.3f}"))
+    return ("clusters drawn by", "clusters", *ERRORS[1:], "least measured/bound"), rows
+
+
+PAGE = Page("long-delay-links", ("",), summary)
+
+
+def long_delay_links(arguments, folder):
     build(False)
     first, last = 0, arguments.labs - 1
     if arguments.only:
         first, last = (int(n) for n in arguments.only.split("-"))
-    for number in range(first, last + 1):
-        say(f"lab {number}: {lab_of(number, arguments.seed)}")
-        own = folder / f"lab-{number}"
+    for order in range(first, last + 1):
+        say(f"lab {order}: {lab_of(order, arguments.seed)}")
+        own = folder / f"lab-{order}"
         own.mkdir(exist_ok=True)
-        (folder / f"lab-{number}.json").write_text(json.dumps(run_lab(lab_of(number, arguments.seed), own), indent=1))
-    rows = [r for path in sorted(folder.glob("lab-*.json")) for r in json.loads(path.read_text())]
-    write_page(folder, rows, arguments.seed)
+        (folder / f"lab-{order}.json").write_text(json.dumps(run_lab(lab_of(order, arguments.seed), own), indent=1))
+    rows = [r for path in folder.glob("lab-*.json") for r in json.loads(path.read_text())]
+    publish(PAGE, {"": [cells(r, arguments.seed) for r in sorted(rows, key=lambda r: r["lab"])]}, folder)
 
 
-EXPERIMENTS = {"long-ways": long_ways}
+EXPERIMENTS = {"long-delay-links": long_delay_links}

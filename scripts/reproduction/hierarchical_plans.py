@@ -10,7 +10,8 @@ import statistics
 import subprocess
 
 from reproduction.lab import (NETLAB, OPENMPI_RING, RECKON, TRANSPORT, Lab, build, call, die, measure, measure_gloo,
-                              measure_openmpi, own_bound, parse_bytes, percent, say, table, workload)
+                              measure_openmpi, own_bound, parse_bytes, percent, say, workload)
+from reproduction.pages import Page, number, publish
 
 PLACES = 4
 # OpenMPI's ways to do it; the fastest stands in the table. Its own choice is "as it comes".
@@ -56,14 +57,6 @@ def row_of(name, document, seconds, link_seconds):
             "samples": seconds, "error": measured / predicted - 1, "ports": bound / link_seconds}
 
 
-HEADERS = ("what", "strategy", "bound, M/B", "bound s", "predicted s", "measured s", "error", "measured/bound")
-
-
-def cells_of(rows):
-    return [(r["name"], r["strategy"], f"{r['ports']:.3f}", f"{r['bound']:.3f}", f"{r['predicted']:.3f}",
-             f"{r['measured']:.3f}", percent(r["error"]), f"{r['measured'] / r['bound']:.4f}") for r in rows]
-
-
 def port_of(profile):
     cells = [c for c in json.loads(profile.read_text())["cells"] if c["case"] == "port_bandwidth" and "p50" in c]
     return max(c["p50"] for c in cells)
@@ -101,7 +94,7 @@ def first_part(arguments, folder, model, model_bytes, present):
                     measure_openmpi(folder, 4, model_bytes // 4, 3 if number else 1, PLACES, settings))
                 say(f"round {number + 1}: {label}: {statistics.median(others[label]):.3f} s")
     rows = [row_of(name, document, seconds, link) for name, (document, seconds) in samples.items()]
-    return rows, {name: statistics.median(seconds) for name, seconds in others.items()}, link
+    return rows, {name: statistics.median(seconds) for name, seconds in others.items()}
 
 
 def counted(devices):
@@ -172,43 +165,33 @@ def faults(folder, model):
     return rows
 
 
-def whole(arguments, folder):
+def cells(row, part):
+    return {"part": part, "what": row["name"], "strategy": row["strategy"], "bound_gradients": row["ports"], "bound_s": row["bound"],
+            "predicted_s": row["predicted"], "measured_s": row["measured"], "samples_s": " ".join(f"{s:.3f}" for s in row["samples"])}
+
+
+def summary(tables):
+    return ("plan", "strategy", "bound, M/B", "predicted, s", "measured, s", "error"), [
+        (r["what"], r["strategy"], f"{number(r, 'bound_gradients'):.3f}", f"{number(r, 'predicted_s'):.3f}", f"{number(r, 'measured_s'):.3f}",
+         percent(number(r, "measured_s") / number(r, "predicted_s") - 1)) for r in tables[""] if r["part"] == ALL_REDUCE]
+
+
+ALL_REDUCE = "all-reduce"
+PAGE = Page("hierarchical-plans", ("", "others", "faults"), summary)
+
+
+def hierarchical_plans(arguments, folder):
     model_bytes = parse_bytes(arguments.bytes)
     present = build(arguments.baselines != "none")
     model = workload(folder, model_bytes)
-    rows, others, link = first_part(arguments, folder, model, model_bytes, present)
+    rows, others = first_part(arguments, folder, model, model_bytes, present)
     more = second_part(arguments, folder, model, model_bytes)
-    killed = faults(folder, model)
-    everything = [*rows, *more]
-    errors = sorted(abs(r["error"]) for r in everything)
-    hierarchical = [r for r in rows if r["name"].startswith("hierarchical")]
-    lines = ["# Whole clusters on netlab", "",
-             f"4 machines with {PLACES} ranks each, which share the machine's memory and its port of {arguments.rate}, and machines "
-             f"that only sum; M = {arguments.bytes}. Inside a machine the bytes move through shared memory, between machines over "
-             f"{TRANSPORT}, in one job. Medians of {3 * arguments.rounds} iterations in {arguments.rounds} rounds by turns (one "
-             "iteration of the parameter servers); every sum was checked. B is a port's rate by the probe. To repeat: "
-             "`scripts/reproduce whole`.", "", table(HEADERS, cells_of(rows)), ""]
-    if others:
-        best = min((n for n in others if n.startswith("OpenMPI")), key=others.get, default=None)
-        headers = ["all-reduce of 16 ranks", "seconds", "M/B",
-                   *[f"times as long as ours, {r['name'].split(', ')[1]}" for r in hierarchical]]
-        lines += [table(headers, [(name, f"{seconds:.3f}", f"{seconds / link:.3f}",
-                                   *[f"{seconds / r['measured']:.2f}" for r in hierarchical])
-                                  for name, seconds in sorted(others.items(), key=lambda item: item[1])]), ""]
-        if best:
-            lines += [f"OpenMPI's best: {best.removeprefix('OpenMPI, ')}.", ""]
-    lines += ["Other schemes and machines on such labs:", "", table(HEADERS, cells_of(more)), "",
-              f"Error of the prediction over all rows: median {100 * statistics.median(errors):.1f} %, greatest "
-              f"{100 * errors[-1]:.1f} %; hierarchical plans: measured at most "
-              f"{max(r['measured'] / r['bound'] for r in hierarchical):.4f} of their bound.", "",
-              "The ten worst errors:", "",
-              table(("what", "strategy", "error"), [(r["name"], r["strategy"], percent(r["error"])) for r in sorted(
-                  everything, key=lambda r: -abs(r["error"]))[:10]]), "",
-              "Faults, in the middle of a job of 18 ranks:", "", table(("fault", "exit code", "what reckon says"), killed)]
-    (folder / "whole.json").write_text(json.dumps({"rows": everything, "others": others}, indent=1))
-    (folder / "whole.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
-    say(f"\nwritten: {folder}/whole.md, .json")
+    version = call("mpirun", "--version").splitlines()[0] if "openmpi" in present else ""
+    publish(PAGE, {
+        "": [*(cells(r, ALL_REDUCE) for r in rows), *(cells(r, "other schemes and machines") for r in more)],
+        **({"others": [{"all_reduce": name, "measured_s": seconds, **({"version": version} if name.startswith("OpenMPI") else {})}
+                       for name, seconds in sorted(others.items(), key=lambda item: item[1])]} if others else {}),
+        "faults": [{"fault": name, "exit_status": status, "says": said} for name, status, said in faults(folder, model)]}, folder)
 
 
-EXPERIMENTS = {"whole": whole}
+EXPERIMENTS = {"hierarchical-plans": hierarchical_plans}

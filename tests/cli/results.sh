@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 300
+# The pages of docs/results: a sample of the computed rows is what computing them gives, and each page's table is that of its CSV files.
+source "$(dirname "$0")/../support/shell.sh"
+need_build
+need_unsanitized 'it computes plans for a minute'
+[[ -x $(dirname "$RECKON")/reckon-sim ]] || skip 'reckon-sim is not built: SimGrid was not found (libsimgrid-dev)'
+check() { run_as_last env PYTHONDONTWRITEBYTECODE=1 python3 "$1/scripts/reproduce" all --check "${@:2}"; }
+export RECKON
+
+check "$source_dir" --sample 10
+expect_status 0
+stdout_has 'as computed: one row in 10'
+
+# A value that is not what is computed is named by file, row and column, with both values.
+mkdir -p copy/docs
+cp -r "$source_dir/scripts" "$source_dir/profiles" copy
+cp -r "$source_dir/docs/results" copy/docs
+sed -i 's/^20,equation 48,168.421/20,equation 48,170/' copy/docs/results/pbox-scale.csv
+sed -i '$d' copy/docs/results/pbox-scale-limits.csv
+check copy --only pbox
+expect_status 1
+stdout_has "pbox-scale.csv: 20 equation 48: predicted_ms: '170' on the page, '168.421' computed" 'pbox-scale-limits.csv: ' 'no such row'
+stdout_has 'pbox-scale.md: its table is not that of its CSV files'
+stderr_has '3 differences'

@@ -38,9 +38,20 @@ KINDS = {
 }
 
 
+# Seconds of a write, of NCCL's cost model (src/graph/tuning.cc of v2.28.7: hwLatencies, Ring, Simple).
+NVLINK_LATENCY, NETWORK_LATENCY = 3.4e-6, 14e-6
+NCCL = "NCCL 2.28.7, constants of its cost model for a step of a ring with the Simple protocol: {}"
+
+
 def published(case, value, reason, **key):
     return {"case": case, "unit": "bytes_per_second", "bytes_convention": "payload", "status": "published",
             "reason": reason, "n": 0, "spread": 0, "p50": value, "min": value, "max": value, "p99": value, **key}
+
+
+def latency(case, seconds, reason, **key):
+    cell = {**published(case, seconds, reason, bytes=8, direction="one_way", **key), "unit": "seconds"}
+    del cell["bytes_convention"]
+    return cell
 
 
 def profile(name):
@@ -68,9 +79,14 @@ def profile(name):
               "bytes_per_second": kind["nvlinks"] * kind["nvlink"]} for i in range(GPUS)]
     cells = [published("memory_read_bandwidth", kind["memory"], kind["memory_from"], **{"from": "m0"}),
              published("memory_write_bandwidth", kind["memory"], kind["memory_from"], **{"from": "m0"}),
-             published("port_bandwidth", GPUS * kind["nic"], kind["nic_from"], **{"from": "m0", "transport": "verbs;ofi_rxm"})]
+             published("port_bandwidth", GPUS * kind["nic"], kind["nic_from"], **{"from": "m0", "transport": "verbs;ofi_rxm"}),
+             latency("fabric_write_latency", NETWORK_LATENCY, NCCL.format("network"),
+                     **{"from": "m0", "transport": "verbs;ofi_rxm"}),
+             *(latency("pair_latency", NVLINK_LATENCY, NCCL.format("NVLink"), transport="cuda",
+                       **{"from": f"m0/gpu{a}", "to": f"m0/gpu{b}"})
+               for a in range(GPUS) for b in range(a + 1, GPUS))]
     return {"schema": "reckon/profile", "schema_version": 1, "name": f"{name}-cluster", "source": kind["source"],
-            "context": {}, "fits": [], "cells": cells,
+            "context": {}, "fits": [], "cells": sorted(cells, key=lambda cell: cell["case"]),
             "machines": [{"id": "m0", "name": kind["name"], "count": MACHINES, "cores": kind["cores"]}],
             "topology": {"objects": objects, "links": links}}
 

@@ -32,7 +32,7 @@ def between_machines(machine):
 def with_latency(folder, name):
     document = shipped(name)
     return write(folder, f"{name}-latency",
-                 {**document, "cells": document["cells"] + between_machines(document["machines"][0]["id"])})
+                 {**document, "cells": [c for c in document["cells"] if c["case"] != "fabric_write_latency"] + between_machines(document["machines"][0]["id"])})
 
 
 def ports(folder):

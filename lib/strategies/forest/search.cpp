@@ -139,15 +139,18 @@ Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
   return plan;
 }
 
-/// What passes the slowest of the trees' ways whose writes cost nobody knows what in the time that
-/// is assumed for one; 0 where that of all is known, or no rate is.
+/// What passes the slowest of the trees' ways in the time that is assumed for a write, where nobody
+/// knows what writes cost on some way; else, and where no rate is known, 0. The slowest way paces a
+/// part: what a write costs on a faster one passes beside it.
 double TreeSearch::least_part_bytes(const Plan& base) const {
   constexpr double k_long = 1U << 20U;
   const PlayNetwork network = m_ways.between(k_long).network;
   double slowest_s = 0;
+  bool all_known = true;
   const auto look_at = [&](std::size_t from, std::int64_t to) {
     const auto parent = static_cast<std::size_t>(std::max<std::int64_t>(to, 0));
-    if (to >= 0 && parent != from && !knows_cost(network, from, parent)) {
+    if (to >= 0 && parent != from) {
+      all_known = all_known && knows_cost(network, from, parent);
       slowest_s = std::max(slowest_s, network.write_seconds(from, parent, k_long));
     }
   };
@@ -157,17 +160,18 @@ double TreeSearch::least_part_bytes(const Plan& base) const {
       look_at(r, tree.down[r]);
     }
   }
-  return slowest_s > 0 ? k_assumed_write_s * k_long / slowest_s : 0;
+  return !all_known && slowest_s > 0 ? k_assumed_write_s * k_long / slowest_s : 0;
 }
 
 std::string TreeSearch::assumed(const Plan& plan) const {
   const double least = m_options.part_bytes ? 0 : least_part_bytes(plan);
   return least > 0
              ? fmt::format("writes cost nothing besides their bytes: the profile has neither {} "
-                           "nor {} of ways that this plan uses; they may cost {}, so parts are "
-                           "cut at no less than what passes in that time, {}",
-                           k_pair_write, k_pair_latency, to_text(Seconds(k_assumed_write_s)),
-                           to_text(Bytes(static_cast<std::uint64_t>(least))))
+                           "nor {} of ways that this plan uses; parts are at least {}, so that a "
+                           "write that costs {} takes at most half of a part's time",
+                           k_pair_write, k_pair_latency,
+                           to_text(Bytes(static_cast<std::uint64_t>(least))),
+                           to_text(Seconds(k_assumed_write_s)))
              : "";
 }
 

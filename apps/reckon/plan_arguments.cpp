@@ -158,10 +158,11 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                           "the plan's table shows",
                           fmt::join(strategy_names(), ", ")))
       .shows_default();
-  command.option("--port-bandwidth",
-                 bytes_per_s(&options.what_if.worker_port_bytes_per_s, &a.asked.port_spread),
-                 "What if every rank had its own port of this speed, e.g. 100Gb/s; 25Gb/s+-10% "
-                 "gives the predictions a range");
+  command.option(
+      "--port-bandwidth",
+      bytes_per_s(&options.what_if.worker_port_bytes_per_s, &a.asked.port_spread),
+      "Assume that every rank has a port of its own of this speed, e.g. 100Gb/s; 25Gb/s+-10% "
+      "gives the predictions a range");
   const Argument sweep =
       command
           .option(

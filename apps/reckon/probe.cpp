@@ -306,7 +306,7 @@ void add_probe_command(Arguments& program) {
                "Whole curves and all combinations of threads, operands and sizes: some minutes");
   probe
       .option("--step-timeout", &flags->limit,
-              "How long a rank may keep others waiting before all end: of a cluster")
+              "End the job when a rank has not finished within this time: of a cluster")
       .shows_default();
   probe.option("--pair-writes", &flags->pair_writes,
                "Cluster: also measure pair_write, the time of a write between every pair by size, "

@@ -79,7 +79,7 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .shows_default();
   command
       .option("--step-timeout", &options.limit,
-              "How long a rank may keep others waiting before all end: at any step")
+              "End the job when a rank has not finished within this time: at any step")
       .defaults_to("60s");
   command
       .option("--peer-timeout", peer_limit(&arguments.peer_limit),

@@ -27,7 +27,7 @@ std::string with_article(std::string_view kind) {
 void refuse_nulls(const JsonView& value) {
   const Json& raw = value.raw();
   if (raw.is_null()) {
-    value.fail("null stands for nothing in a document; give a value or remove the key");
+    value.fail("null is not allowed; give a value or remove the key");
   }
   if (raw.is_object()) {
     for (const auto& [key, member] : value.members()) {

@@ -327,7 +327,7 @@ public:
     cudaIpcMemHandle_t handle{};
     if (name.size() != 2 * sizeof handle.reserved ||
         name.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      fail(ErrorKind::operation, "cudaIpcOpenMemHandle: the peer's name for its memory is none");
+      fail(ErrorKind::operation, "cudaIpcOpenMemHandle: the peer sent no valid handle of its memory");
     }
     for (std::size_t i = 0; i < sizeof handle.reserved; ++i) {
       handle.reserved[i] = static_cast<char>(std::stoi(name.substr(2 * i, 2), nullptr, 16));

@@ -415,7 +415,7 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
   }
   if (loop.profile != nullptr) {
     std::string text =
-        paragraph(verdict.passed() ? "nothing odd" : counted(verdict.findings.size(), "finding"));
+        paragraph(verdict.passed() ? "no faults found" : counted(verdict.findings.size(), "finding"));
     const std::string disturbed = disturbed_text(verdict);
     text += disturbed.empty() ? "" : paragraph(disturbed, "warning");
     constexpr std::size_t k_few = 3;

@@ -53,7 +53,7 @@ std::string render(const Verdict& verdict, const Style& style) {
   const std::string rest = printable("; judged: " + judged(verdict));
   std::string out =
       printable(verdict.name) + ": " +
-      (verdict.passed() ? toned("nothing odd", Tone::good, style)
+      (verdict.passed() ? toned("no faults found", Tone::good, style)
                         : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
       rest + "\n";
   if (const std::string text = disturbed_text(verdict); !text.empty()) {

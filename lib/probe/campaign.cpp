@@ -21,7 +21,7 @@ namespace reckon {
 namespace {
 
 /// Of the budget, what visits may take; the rest goes into what campaigns prepare.
-constexpr double k_visits_share = 0.75;
+constexpr double k_visits_share = 0.6;
 constexpr int k_most_visits = 20;
 /// With less of what it takes, a visit is not worth starting.
 constexpr double k_shortest_visit = 0.2;

@@ -54,7 +54,7 @@ public:
                     "usually hides them)");
     note(m_maybe_idle, "{}: the PCIe link is slower than it could be, as of any idle GPU, and no "
                        "copy to or from host memory was measured");
-    note(m_no_port, "the system tells no port speed of {}");
+    note(m_no_port, "the system does not report the port speed of {}");
   }
 
 private:

@@ -4,7 +4,7 @@ source "$(dirname "$0")/../support/shell.sh"
 
 for machine in a100-cluster ace-torus byteps-cluster byteps-nvlink byteps-pcie coarse-p100 coarse-t4 coarse-v100 h100-cluster; do
   ok check $machine
-  stdout_matches '^[^ ].*: nothing odd; judged: ' 
+  stdout_matches '^[^ ].*: no faults found; judged: ' 
   stderr_empty
 done
 ok check byteps-nvlink --quiet
@@ -65,7 +65,7 @@ refused 'only `reckon check --require` takes' show site.json
 
 # This machine, measured: nothing is odd about it, and the profile is kept.
 ok check --time 3s -o this.json
-stdout_has 'nothing odd' 'not known: '
+stdout_has 'no faults found' 'not known: '
 ok show this.json
 ok check this.json --baseline this.json
 refused 'is also an input' check --baseline this.json -o this.json

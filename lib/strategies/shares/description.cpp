@@ -156,7 +156,8 @@ void add_quantities(Plan& plan, const SharesJob& job, const Choice& choice) {
     quantities.push_back(
         {std::string(plan.sums_in_place ? k_sums_sent_seconds : k_sums_in_place_seconds),
          *choice.other_sums_seconds,
-         "predicted as the plan, but for how its sums come about",
+         plan.sums_in_place ? "the same parts, sent to the ranks that sum them"
+                            : "the same parts, summed in the memory of the ranks that have them",
          {}});
   }
   std::vector<std::string> sources = job.model().sources();

@@ -80,9 +80,9 @@ TEST(AnyDocument, NullIsNoSpellingOfAbsence) {
   expect_messages(
       to_json(test::example_workload()),
       {{{set("/forward_seconds", nullptr)},
-        "/forward_seconds: null stands for nothing in a document; give a value or remove the key"},
+        "/forward_seconds: null is not allowed; give a value or remove the key"},
        {{set("/tensors/1/dtype", nullptr)},
-        "/tensors/1/dtype: null stands for nothing in a document; give a value or remove the "
+        "/tensors/1/dtype: null is not allowed; give a value or remove the "
         "key"}});
 }
 

@@ -578,9 +578,9 @@ TEST(Import, machines_of_several_files_are_told_apart_by_their_names) {
   };
   Profile p = pair("one", "a", "b");
   const std::size_t gpus = p.topology.of_kind(ObjectKind::gpu).size();
-  merge_import(p, with_ids_by_name(pair("two", "c", "d"), p)); // others
+  merge_import(p, with_ids_by_name(pair("two", "c", "d"), p));   // others
   merge_import(p, with_ids_by_name(pair("three", "d", "a"), p)); // known, the other way round
-  merge_import(p, with_ids_by_name(pair("four", "b", "e"), p)); // one of each
+  merge_import(p, with_ids_by_name(pair("four", "b", "e"), p));  // one of each
   std::string machines;
   for (const MachineGroup& machine : p.machines) {
     machines += machine.id + "=" + machine.name + " ";

@@ -236,8 +236,8 @@ TEST_P(Movers, NobodyGuessesTheKeysOfMemory) {
       mover->open(2);
       const std::string address = mover->address();
       const std::regex key(R"x("key":\s*"([0-9a-f]+)")x");
-      for (std::sregex_iterator it(address.begin(), address.end(), key); it != std::sregex_iterator();
-           ++it) {
+      for (std::sregex_iterator it(address.begin(), address.end(), key);
+           it != std::sregex_iterator(); ++it) {
         EXPECT_GT((*it)[1].length(), 8) << address;
         EXPECT_TRUE(keys.insert((*it)[1]).second) << address;
       }

@@ -27,12 +27,13 @@ TEST(ReportTable, StagesBelowATwentiethOfATenthAreOneRowWithoutAFactor) {
   r.stages = {{"exchange", 0.140, 0.130, "a"}, {"start", 1e-6, 0.003, "b"},
               {"fill", 0.0028, 0.0001, "c"},   {"sums", 0.0029, 0.0001, "d"},
               {"waiting", 0.0001, 0.040, "e"}, {"total", 0.1424, 0.1568, "f"}};
-  EXPECT_THAT(report_table(r, Style{}),
-              ContainsRegex("total .*\n"
-                            "exchange +140.0 ms +130.0 ms +-7.1 % +a\n"
-                            "sums +2.900 ms +100.0 us +x 0.034 +d\n"
-                            "waiting +100.0 us +40.00 ms +e\n"
-                            "other +2.801 ms +3.100 ms +start, fill: below 2.0 % of the total\n\n"));
+  EXPECT_THAT(
+      report_table(r, Style{}),
+      ContainsRegex("total .*\n"
+                    "exchange +140.0 ms +130.0 ms +-7.1 % +a\n"
+                    "sums +2.900 ms +100.0 us +x 0.034 +d\n"
+                    "waiting +100.0 us +40.00 ms +e\n"
+                    "other +2.801 ms +3.100 ms +start, fill: below 2.0 % of the total\n\n"));
 }
 
 TEST(ReportTable, ARangeThatExcusesAnythingSaysSo) {

@@ -99,10 +99,10 @@ TEST_P(BudgetOfCells, MakesMoreVisitsOrFewerThenShorterOnes) {
   }
   EXPECT_LE(result.took.count(), GetParam().budget + 1);
 }
-// Three quarters of a budget are for visits: 80 s for six of each cell.
+// Six tenths of a budget are for visits: 100 s for six of each cell.
 INSTANTIATE_TEST_SUITE_P(Campaign, BudgetOfCells,
-                         testing::Values(Share{81, 6, 1}, Share{160.1, 12, 1}, Share{40.1, 3, 1},
-                                         Share{20, 1, 1}, Share{10, 1, 0.75}, Share{4, 1, 0.3}));
+                         testing::Values(Share{101, 6, 1}, Share{200.1, 12, 1}, Share{50.1, 3, 1},
+                                         Share{20, 1, 1}, Share{10, 1, 0.6}, Share{4, 1, 0.24}));
 
 TEST(Campaign, WhatThereIsNoTimeForIsMarked) {
   Bench b;
@@ -405,9 +405,11 @@ TEST(Campaign, OneThatMeasuresWhenItBeginsIsVisitedOnceAPass) {
 
 TEST(Campaign, EstimateIsWhatAllVisitsTakeOrTheBudget) {
   Bench b;
-  const std::vector<Campaign> campaigns{Bench::campaign({b.cell(1, 2), b.cell(2, 3)}),
-                                        Bench::campaign({b.cell(3, 4)})};
-  EXPECT_DOUBLE_EQ(estimate(campaigns, std::nullopt).count(), 6 * 9 / 0.75);
+  std::vector<Campaign> campaigns{Bench::campaign({b.cell(1, 2), b.cell(2, 3)}),
+                                  Bench::campaign({b.cell(3, 4)})};
+  EXPECT_DOUBLE_EQ(estimate(campaigns, std::nullopt).count(), 6 * 9 / 0.6);
+  campaigns[0].plans[1].first = Seconds(7); // once
+  EXPECT_DOUBLE_EQ(estimate(campaigns, std::nullopt).count(), 6 * 9 / 0.6 + 7);
   EXPECT_DOUBLE_EQ(estimate(campaigns, Seconds(5)).count(), 5);
   EXPECT_TRUE(b.order.empty());
 }

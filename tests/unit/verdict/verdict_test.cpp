@@ -362,7 +362,7 @@ TEST(Verdict, SaysWhatItCannotKnowInsteadOfFailing) {
               ElementsAre(HasSubstr("no NVLink"), HasSubstr("memory modules"),
                           HasSubstr("no PCIe generation and width of m0/gpu0, m0/nic0, m0/gpu1 and "
                                     "13 more"),
-                          HasSubstr("no port speed of m0/nic0")));
+                          HasSubstr("port speed of m0/nic0")));
 }
 
 TEST(Verdict, TakesNicsForStorageForOthersThanThoseBesideGpus) {

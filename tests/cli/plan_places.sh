@@ -227,7 +227,7 @@ ok plan -p two-boxes.json -m dlrm --json
 python3 - << 'PY' || fail "the document does not say what counts as free"
 import json
 sentences = json.load(open("assumed.json"))["assumed"]
-assert len(sentences) == 5 and "sums on" in sentences[0] and "parts are cut" in sentences[1] and "fabric_write_latency" in sentences[2], sentences
+assert len(sentences) == 5 and "sums on" in sentences[0] and "pair_latency" in sentences[1] and "fabric_write_latency" in sentences[2], sentences
 PY
 
 # The best of all trees stands in the table whatever was asked for; with passes it says what its times are.

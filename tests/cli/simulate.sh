@@ -130,8 +130,8 @@ refused "there is no link 'rank 4 out'" simulate box.json -p ports.json --slow '
 stderr_has 'rank 4 eth0 out'
 
 # GPUs of several machines, the shape of docs/results/simulate.md's 128 x 8: a ring between machines of 8 GPUs. Each GPU's link
-# carries 2 (8 - 1) / 8 of the gradient and binds: no time is shorter than that, nor, with parts of 1 MiB, 6 % longer; the
-# planner's play and SimGrid say the same.
+# carries 2 (8 - 1) / 8 of the gradient and binds: no time is shorter than that, nor, with parts of 1 MiB, 6 % and the latency of
+# 14 steps over NVLink longer; the planner's play and SimGrid say the same.
 printf 'name,elements,dtype\nlayer,67108864,fp32\n' > gradient.csv
 ok plan -p h100-cluster -m gradient.csv --workers 4 --places gpu --strategy hierarchical_ring --zero-compute --part-bytes 1MiB \
   -o boxes.json
@@ -143,7 +143,7 @@ s, seconds = boxes_report["simulation"], boxes_report["p50_seconds"]
 assert s["engine"] == "equal shares" and s["merged_parts"] == 1, s
 assert all("nvswitch0" in link["name"] and link["bytes"] == 2 * 7 / 8 * gradient for link in s["stations"]), s
 closed = 2 * 7 / 8 * gradient / 450e9
-assert closed <= seconds < 1.06 * closed, (closed, seconds)
+assert closed <= seconds < 1.06 * closed + 14 * 3.4e-6, (closed, seconds)
 assert abs(boxes_report["error"]) < 0.01, boxes_report["error"]
 assert boxes_on_simgrid["simulation"]["engine"].startswith("SimGrid")
 assert near(seconds, boxes_on_simgrid["p50_seconds"], 1e-4)

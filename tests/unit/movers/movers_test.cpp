@@ -226,7 +226,8 @@ TEST_P(Movers, SayWhatTheyCanDoAndGiveZeroedPageAlignedMemory) {
   });
 }
 
-// Over a network whoever knows a key may write into the memory it stands for.
+// Over a network whoever knows a key may write into the memory it stands for. Over verbs the device
+// chooses the keys, which only peers that are connected to it may use.
 TEST_P(Movers, NobodyGuessesTheKeysOfMemory) {
   run_ranks(1, k_deadline, [](RankProcess&) {
     std::set<std::string> keys;
@@ -238,7 +239,7 @@ TEST_P(Movers, NobodyGuessesTheKeysOfMemory) {
       const std::regex key(R"x("key":\s*"([0-9a-f]+)")x");
       for (std::sregex_iterator it(address.begin(), address.end(), key);
            it != std::sregex_iterator(); ++it) {
-        EXPECT_GT((*it)[1].length(), 8) << address;
+        EXPECT_TRUE((*it)[1].length() > 8 || GetParam().starts_with("verbs")) << address;
         EXPECT_TRUE(keys.insert((*it)[1]).second) << address;
       }
     }

@@ -30,21 +30,12 @@ constexpr double k_drift_limit = 0.10;
 constexpr double k_visits_differ = 0.10;
 constexpr std::size_t k_least_samples = 5;
 
-Seconds seconds_of_visits(const std::vector<Campaign>& campaigns) {
+/// Of all cells of all campaigns: their visits (CellPlan::visit), or what the first takes more.
+Seconds seconds_of(const std::vector<Campaign>& campaigns, Seconds CellPlan::*part) {
   Seconds all(0);
   for (const Campaign& campaign : campaigns) {
     for (const CellPlan& plan : campaign.plans) {
-      all += plan.visit;
-    }
-  }
-  return all;
-}
-
-Seconds seconds_of_searches(const std::vector<Campaign>& campaigns) {
-  Seconds all(0);
-  for (const Campaign& campaign : campaigns) {
-    for (const CellPlan& plan : campaign.plans) {
-      all += plan.first;
+      all += plan.*part;
     }
   }
   return all;
@@ -58,11 +49,11 @@ struct Course {
 
 Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
   Course course;
-  const Seconds once = seconds_of_visits(campaigns);
+  const Seconds once = seconds_of(campaigns, &CellPlan::visit);
   if (!budget || once <= Seconds(0)) {
     return course;
   }
-  const double times = k_visits_share * (*budget - seconds_of_searches(campaigns)) / once;
+  const double times = k_visits_share * (*budget - seconds_of(campaigns, &CellPlan::first)) / once;
   course.passes = times < k_passes ? 1 : k_passes;
   course.visits = static_cast<int>(std::clamp(times / course.passes, 1.0, double{k_most_visits}));
   return course;
@@ -355,8 +346,9 @@ std::size_t RunResult::count(CellStatus status) const {
 }
 
 Seconds estimate(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
-  return budget.value_or(k_passes * k_visits * seconds_of_visits(campaigns) / k_visits_share +
-                         seconds_of_searches(campaigns));
+  return budget.value_or(k_passes * k_visits * seconds_of(campaigns, &CellPlan::visit) /
+                             k_visits_share +
+                         seconds_of(campaigns, &CellPlan::first));
 }
 
 RunResult run_campaigns(const std::vector<Campaign>& campaigns, const RunnerOptions& options,

@@ -217,7 +217,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                               }),
                  "Largest part: e.g. 4MiB. Default: by the predicted time");
   command.option("--window", automatic_or_count(&options.window_parts, k_most_ranks),
-                 "Maximum parts in flight per worker and lane. Default: solved");
+                 "Most parts that a worker may have sent on a lane without their sums back. Default: solved");
   command
       .choice<Cutting>(
           "--cutting", &options.cutting, {{"fused", Cutting::fused}, {"tensors", Cutting::tensors}},

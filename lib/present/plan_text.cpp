@@ -460,7 +460,7 @@ std::string parts_text(const Plan& plan, const Style& style) {
         least == most ? to_text(Bytes(most))
                       : fmt::format("{} to {}", to_text(Bytes(least)), to_text(Bytes(most)));
     const std::string window =
-        plan.sums_in_place ? "" : fmt::format("; {} in flight", plan.window_parts);
+        plan.sums_in_place ? "" : fmt::format("; window {}", plan.window_parts);
     table.row({"parts", fmt::format("{} of {}, cut at {}{}", plan.parts.size(), sizes,
                                     to_text(Bytes(plan.part_bytes)), window)});
   }

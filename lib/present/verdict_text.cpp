@@ -21,7 +21,7 @@ std::string side_text(const Side& side) {
 }
 
 /// "12 links, 40 measured values"
-std::string judged(const Verdict& verdict) {
+std::string checked(const Verdict& verdict) {
   constexpr std::array<std::pair<FindingKind, const char*>, 6> k_words{
       {{FindingKind::link, "links, ports and memories"},
        {FindingKind::data, "measured cells"},
@@ -50,7 +50,7 @@ std::string disturbed_text(const Verdict& verdict) {
 }
 
 std::string render(const Verdict& verdict, const Style& style) {
-  const std::string rest = printable("; judged: " + judged(verdict));
+  const std::string rest = printable("; checked: " + checked(verdict));
   std::string out =
       printable(verdict.name) + ": " +
       (verdict.passed() ? toned("no faults found", Tone::good, style)

@@ -4,7 +4,7 @@ source "$(dirname "$0")/../support/shell.sh"
 
 for machine in a100-cluster ace-torus byteps-cluster byteps-nvlink byteps-pcie coarse-p100 coarse-t4 coarse-v100 h100-cluster; do
   ok check $machine
-  stdout_matches '^[^ ].*: no faults found; judged: ' 
+  stdout_matches '^[^ ].*: no faults found; checked: ' 
   stderr_empty
 done
 ok check byteps-nvlink --quiet
@@ -26,7 +26,7 @@ for cell in p["cells"]:
                 cell[key] *= 0.5
 END
 exits 1 check slow.json --quiet
-stdout_has ': 2 findings; judged: ' 'reseat the card'
+stdout_has ': 2 findings; checked: ' 'reseat the card'
 stdout_matches '^  m0/gpu3 +PCIe link +3\.938 GB/s +15\.75 GB/s +25 %  7 like it have'
 stdout_matches '^  m0/gpu5 .*link_bandwidth.* 50 %'
 reckon check slow.json --json

@@ -23,6 +23,9 @@ for file in bin/reckon share/man/man1/reckon-plan.1.gz share/bash-completion/com
   include/reckon/reckon.h 'lib/*/libreckon.so.0' 'lib/python3*/*-packages/reckon/record.py'; do
   [[ -s $(compgen -G "first/$file" || true) ]] || fail "not installed: $file"
 done
+for page in $(grep -rhoE 'docs/[a-z-]+\.md' "$source_dir"/apps "$source_dir"/lib --include=*.cpp | sort -u) README.md; do
+  [[ -s first/share/doc/reckon/$page ]] || fail "help texts name a page that is not installed: $page"
+done
 [[ -x first/bin/reckon ]] || fail "bin/reckon cannot be executed"
 gzip -dc first/share/man/man1/reckon-plan.1.gz | grep -q '^.SH OPTIONS' || fail "no man page of plan"
 

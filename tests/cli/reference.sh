@@ -64,6 +64,33 @@ assert not several, json.dumps(several, indent=1)
 assert all(len(of) == 1 for of in longs.values()), longs
 END
 
+# Each option that a page of the sources types after a command is one of that command.
+json_check page="$(cat commands.md)" root="$source_dir" << 'END'
+import pathlib, re
+options, command = {}, None
+for line in page.splitlines():
+    if line.startswith("## "):
+        options[command := line[3:]] = {"--help", "--help-all", "-h", "-v"}
+    if row := re.fullmatch(r"\| `(-.*?)` \| (.*) \|", line):
+        options[command] |= set(re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", row[1]))
+names = sorted(options, key=len, reverse=True)
+typed, wrong = 0, []
+for file in sorted([*pathlib.Path(root).glob("*.md"), *(f for d in ("docs", "examples", "plans", "profiles") for f in pathlib.Path(root, d).glob("**/*.md"))]):
+    if file.name == "CHANGELOG.md":
+        continue
+    text = re.sub(r"\\\n\s*", " ", file.read_text(encoding="utf-8"))
+    pieces = [re.split(r"\s{3,}", line.strip())[0] for line in text.splitlines() if re.match(r"\s{4,}", line)] + re.findall(r"`([^`\n]+)`", text)
+    for piece in pieces:
+        for called in re.findall(r"(?:^|[\s/(])reckon (?!-)([^|;&#>)]*)", piece):
+            name = next((n for n in names if called == n or called.startswith(n + " ")), None)
+            for option in re.findall(r"(?:^|\s)(--?[a-z][\w-]*)", re.sub(r"'[^']*'|\"[^\"]*\"", "", called)) if name else []:
+                typed += 1
+                if option not in options[name] and not re.fullmatch("-[a-z]", option):
+                    wrong.append(f"{file}: reckon {name} {option}")
+assert typed > 150, typed
+assert not wrong, "\n".join(wrong)
+END
+
 ok reference man plan
 stdout_has '.TH reckon\-plan 1' '.B \-\-proxy\-bytes TEXT' '.SS Memory devices'
 ok reference man

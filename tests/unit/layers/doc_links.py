@@ -6,7 +6,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("profiles/*.md")]
+FOLDERS = ("docs", "examples", "plans", "profiles", "python", "tests")
+PAGES = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in ROOT.glob(f"{folder}/**/*.md"))]
 
 
 def plain(path):

@@ -72,6 +72,17 @@ class PlantedViolations(unittest.TestCase):
                 self.assertIn(said, violations[0])
                 self.assertTrue(violations[0].startswith(name) or "not in the table" in said, violations[0])
 
+    def test_the_page_lists_the_modules(self):
+        page = "docs/architecture.md"
+        text = pathlib.Path(CHECK).parent.parent.joinpath(page).read_text(encoding="utf-8")
+        self.assertEqual(check({**CLEAN, page: text})[:2], (0, []))
+        row = next(line for line in text.splitlines(keepends=True) if line.startswith("| `launch` |"))
+        for changed, said in ((row.replace("| core |", "| core stats |"), "launch uses core"), ("", "lacks launch"),
+                              (row + row.replace("launch", "lunch"), "there is no such module")):
+            _, violations, output = check({**CLEAN, page: text.replace(row, changed)})
+            self.assertEqual(len(violations), 1, output)
+            self.assertIn(said, violations[0])
+
     def test_a_folder_without_lib_is_an_error(self):
         self.assertEqual(check({"README.md": ""})[0], 2)
 

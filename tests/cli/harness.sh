@@ -35,6 +35,20 @@ passes stdout_is <<< 'out a b*'
 fails stdout_is <<< 'out a b'
 fails stdout_empty
 fails stderr_empty
+# The line is in the file of messages, which this script gives other lines meanwhile.
+messages=$work/messages
+unset UPDATE_GOLDEN
+printf '%s\n' 'out a b*' > messages
+passes stdout_says 'b*'
+fails stdout_says b c
+fails stderr_says err
+mkdir texts && printf 'out %s\n' WORK/texts > messages
+reckon "$work/texts" c 3
+passes stdout_says texts
+reckon 'a b*' c 3
+(UPDATE_GOLDEN=1 && stdout_says out && stderr_says err)
+printf '%s\n' 'out a b*' 'err c' | cmp - "$last/said" || fail "not written: $(cat "$last/said")"
+rm "$last/said"
 # Each of several texts counts.
 passes stdout_has out 'b*'
 fails stdout_has out none
@@ -49,6 +63,7 @@ fails ok a b 1
 refusing() { printf '#!/bin/sh\nprintf "%%s" "%s"\necho "%s" >&2\nexit %s\n' "$1" "$2" "$3" > fake; }
 cp fake printing
 refusing '' 'reckon: error: no such thing' 2
+echo 'reckon: error: no such thing' > messages
 passes refused 'no such' a
 fails refused 'no other' a
 refusing '' 'reckon: error: no such thing' 1

@@ -9,12 +9,12 @@ ok import "$outputs/p2p-2x5090-no-peer-access.txt" -o whole.json
 stderr_empty
 sed '/^P2P=Disabled Latency/,$d' "$outputs/p2p-2x5090-no-peer-access.txt" > bandwidths.txt
 ok import bandwidths.txt -o bandwidths.json
-stderr_has 'bandwidths.txt: 2 of the tool'
-stderr_has 'missing: latencies with P2P=Disabled, latencies with P2P=Enabled; was the file cut off?'
+stderr_says 'bandwidths.txt: 2'
+stderr_says P2P=Disabled
 ok import "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
-stderr_has 'missing: bandwidths both ways with P2P=Disabled'
-stdout_has 'imported from p2pBandwidthLatencyTest, p2p-6gpu-staging-wins.txt'
-stdout_has 'how they hang together is not known'
+stderr_says P2P=Disabled
+stdout_says p2p-6gpu-staging-wins.txt
+stdout_says together
 stdout_lacks 'BytePS 4.2.3'
 reckon show gpus.json --case device_to_device_memcpy_write_ce
 stdout_has 'one way, staged'
@@ -30,25 +30,27 @@ stdout_has box/numa1 box/gpu1
 ok import --merge gpus.json "$outputs/mlc-icelake.txt" -o merged.json
 stdout_has 'numa_to_numa_read_cpu'
 cp gpus.json before.json
-refused 'is in the profile already' \
+refused already \
   import --merge gpus.json "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
 cmp -s gpus.json before.json || fail "an error changed the profile"
 
 # One run of many values beside another that differs is said, with both values; nobody can know why.
 sed 's/12\.83/22.83/' "$outputs/p2p-2x5090-no-peer-access.txt" > other-run.txt
 ok import "$outputs/p2p-2x5090-no-peer-access.txt" other-run.txt -o two-runs.json
-stderr_has '1 of' 'differ by more than 20 %' 'device_to_device_write_latency_ce' 'us and 22.83 us'
+stderr_says differ 22.83
+stderr_has '1 of' 'device_to_device_write_latency_ce'
 
 # Options are for the files that take them; ids have no slash, and reckon's own documents are told.
 ok import "$outputs/mlc-icelake.txt" "$outputs/nccl-all-gather-8xa100.log" --collective all_gather -o host-and-nccl.json
 stdout_has nccl_all_gather numa_to_numa_read_cpu
-refused 'an id must have' import --machine a/b "$outputs/mlc-icelake.txt"
-refused 'an id must have' import --machine '' "$outputs/mlc-icelake.txt"
-refused 'this is a profile of reckon already' import whole.json
+refused 'id must' import --machine a/b "$outputs/mlc-icelake.txt"
+refused 'id must' import --machine '' "$outputs/mlc-icelake.txt"
+refused reckon import whole.json
 
 # Of a mere list of GPUs a plan takes no more from each than its fastest pair, and says so.
 ok plan -p gpus.json -m resnet50 -o listed.json
-stdout_has 'at most as fast as the fastest copy' '--merge'
+stdout_says fastest
+stdout_has '--merge'
 stdout_has 'writes cost nothing'
 ok plan -p whole.json -m resnet50
 stdout_lacks 'writes cost nothing' # the tool measured short ones
@@ -59,11 +61,11 @@ printf '<system version="1"/>\n' > raw.xml
 : > empty.json
 printf ' \n' > blank.json
 for command in 'show raw.log' 'plan -p raw.log -m resnet50' 'check raw.log' 'diff raw.log gpus.json'; do
-  refused 'raw.log: this is output of nccl-tests; make a profile of it: `reckon import raw.log -o profile.json`' $command
+  refused nccl-tests $command
 done
-refused '`reckon probe --topology raw.xml -o profile.json`' show raw.xml
-refused 'empty.json: the file is empty' show empty.json
-refused 'blank.json: the file is empty' plan -p blank.json -m resnet50
+refused --topology show raw.xml
+refused empty.json show empty.json
+refused blank.json plan -p blank.json -m resnet50
 printf '{"name": 1}' > plain.json
 refused '"schema"' show plain.json
 
@@ -73,10 +75,10 @@ reckon import slower.txt -o slower.json
 exits 1 diff gpus.json slower.json
 
 # The collective is asked for when the file does not say it.
-refused 'add --collective all_gather or alltoall' import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
+refused --collective import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 ok import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 stdout_has nccl_all_gather
-refused 'did you mean all_gather?' \
+refused 'all_gather?' \
   import --collective all_gater "$outputs/nccl-all-gather-8xa100.log"
 
 # Is this number normal? Four GPUs at PCIe 5.0 x16 (63.0 GB/s each way) that copy through host memory: 27.28 of 63.0 GB/s.
@@ -89,7 +91,8 @@ refused 'did you mean all_gather?' \
 } > box.xml
 ok probe --topology box.xml -o box.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json -o rows.json
-stdout_has 'all-reduce of 4 ranks on box: bus bandwidth of 63.02 GB/s at most' 'best: 43 % at 128 MiB' 'NCCL_DEBUG=INFO'
+stdout_says '63.02 GB/s' 'best: 43'
+stdout_has 'NCCL_DEBUG=INFO'
 stdout_matches '^ +128 MiB +7\.384 ms +27\.26 +43 % +nccl_all_reduce fp32|^ +128 MiB +7\.384 ms +27\.26 +43 %$'
 ok show rows.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json --json
@@ -102,14 +105,14 @@ END
 sed 's/32.0 GT/5.0 GT/' box.xml > slow.xml
 ok probe --topology slow.xml -o slow-box.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p slow-box.json
-stdout_has 'but more was measured' 'no NVLink is known'
+stdout_says measured NVLink
 stdout_lacks ' %'
 refused 'no all_reduce_perf' import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p byteps-nvlink
 refused 'has no topology' import "$outputs/nccl-all-reduce-4x5090.txt" -p byteps-cluster
 
 # What two machines did becomes a profile that can be planned with; which they were has to be said.
-refused 'name both with --machine' import "$outputs/osu-latency-c5n.txt" -o pair.json
-refused 'is for OSU micro-benchmarks and perftest' import --machine m0,m1 "$outputs/mlc-icelake.txt"
+refused --machine import "$outputs/osu-latency-c5n.txt" -o pair.json
+refused micro-benchmarks import --machine m0,m1 "$outputs/mlc-icelake.txt"
 ok import --machine m0,m1 "$outputs/osu-latency-c5n.txt" "$outputs/osu-bibw-c5n.txt" -o pair.json
 stdout_has pair_latency_by_size port_bandwidth
 ok plan --profile pair.json --workload resnet50 -o pair-plan.json
@@ -136,8 +139,8 @@ ok import --ranks 8 "$outputs/osu-allgather-c5n.txt" -o gather.json
 ok import "$outputs/nccom-allr.txt" -o neuron.json
 stdout_has nccom_all_reduce
 ok import "$outputs/transferbench-p2p.txt" -o amd.json
-stderr_has 'copies both ways with a processor'
-stdout_has 'how they hang together is not known'
+stderr_says copies
+stdout_says together
 ok plan --profile amd.json --workload resnet50 --places gpu
 
 # Broken files: one line with file and line, status 2, nothing written.
@@ -153,7 +156,7 @@ for broken in cut mixed nan other; do
   absent out.json
 done
 exits 2 import missing.txt
-refused 'is also an input' import slower.txt -o slower.txt
+refused input import slower.txt -o slower.txt
 exits 2 import --format mlc slower.txt
 exits 2 import --format pdf slower.txt
 
@@ -163,5 +166,5 @@ ok import layers.txt -o layers.json
 stderr_has 'exchange activations'
 ok plan --profile byteps-cluster --workload layers.json --workers 2
 refused 'give it alone' import layers.txt --machine box
-refused 'is no parallelism of ASTRA-sim' import --format astra-sim other.txt -o no.json
+refused parallelism import --format astra-sim other.txt -o no.json
 absent no.json

@@ -167,18 +167,18 @@ grep -qF '&lt;img src=x&gt;&amp;&quot;.json' name.html || fail "the file's name 
 
 # Bad input, and files that are no page.
 refused missing.json page missing.json -o x.html
-refused 'give one of each kind' page profile.json profile.json plan.json -o x.html
+refused 'each kind' page profile.json profile.json plan.json -o x.html
 refused 'standard input' page - - -o x.html
 refused 'give the plan' page profile.json --measured trace.json -o x.html
-refused 'not for a comparison' page plan.json plan.json --measured trace.json -o x.html
-refused 'has no process named measured' page loop.json --measured <(echo '{"traceEvents": []}') -o x.html
+refused comparison page plan.json plan.json --measured trace.json -o x.html
+refused process page loop.json --measured <(echo '{"traceEvents": []}') -o x.html
 echo '{"schema": "profile"' > broken.json
 refused broken.json page broken.json -o x.html
 exits 2 report
 absent x.html
 cp plan.json kept.json
 refused 'is no page' page profile.json -o kept.json
-refused 'is also an input' page plan.json -o plan.json
+refused input page plan.json -o plan.json
 cmp -s plan.json kept.json || fail "a document was replaced"
 exits 4 page profile.json -o none/x.html
 stderr_has none/x.html

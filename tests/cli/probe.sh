@@ -27,7 +27,7 @@ ok diff p.json p.json
 
 # Everything in so short a time that most is skipped: each cell of it is there, with a value or with the reason why not.
 reckon probe --time 0.2s -o whole.json
-stderr_has 'were skipped; give it more --time'
+stderr_has --time
 json_check whole.json status="$status" << 'END'
 assert len({c["case"] for c in whole["cells"]}) >= 9 and len(whole["cells"]) > 100
 states = {c["status"] for c in whole["cells"]}
@@ -40,12 +40,12 @@ END
 ok probe --time 2s --only host_memcpy -o p.json
 json_check p.json <<< 'assert {c["case"] for c in p["cells"]} == {"host_memcpy"}'
 # Cases between commas, each by its name; and a profile that was cut short says so.
-refused "no case is called 'host_memcopy'; did you mean host_memcpy?" \
+refused "'host_memcopy'" \
   probe --only host_memcpy,host_memcopy -o cut.json
 reckon probe --time 0.1s --only host_memcpy,fabric_aggregate -o cut.json
-stderr_has 'were skipped; give it more --time'
+stderr_has --time
 echo "my diary" > diary
-refused "diary exists and is no profile" probe --time 1s --only host_memcpy -o diary
+refused diary probe --time 1s --only host_memcpy -o diary
 [[ $(cat diary) == "my diary" ]] || fail "the diary is gone"
 ok probe --time 1s --only host_memcpy -o diary --force
 json_check diary <<< 'assert diary["schema"] == "reckon/profile"'
@@ -67,7 +67,7 @@ cmp first second
 json_check whole.json listed="$(wc -l < first)" <<< 'assert len(whole["cells"]) == int(listed), listed'
 ok probe --list --thorough --only reduce_sum
 [[ $(grep -c '^    reduce_sum' .last/stdout) -ge 54 ]] || fail "not all sums are listed"
-refused "did you mean host_memcpy?" probe --only host_memcyp
+refused 'host_memcpy?' probe --only host_memcyp
 refused "no time unit" probe --time 30
 refused "--time" probe --time 1ms
 
@@ -75,7 +75,7 @@ refused "--time" probe --time 1ms
 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000 \
   reckon probe --time 1s --only core_to_core_latency_cas -o rank.json
 expect_status 2
-stderr_has "2 ranks of this job are on this machine"
+stderr_has '2 ranks'
 stderr_has "give --cluster"
 [[ ! -e rank.json ]] || fail "a rank of several has measured"
 
@@ -91,7 +91,7 @@ if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
     if grep -qx shm "$last/stdout"; then fail "shm is offered"; fi
     no_shm probe --time 1s --only fabric_write_latency --transport shm
     expect_status 3
-    stderr_has "no transport 'shm' here: shm_open"
+    stderr_has shm_open
   fi
   no_shm probe --time 2s --only fabric_write_latency -o no_shm.json
   json_check no_shm.json <<< 'assert not [c for c in no_shm["cells"] if c["transport"] == "shm"], no_shm'

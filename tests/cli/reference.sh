@@ -27,7 +27,8 @@ done
 
 # What --help only names, --help-all explains.
 ok plan --help
-stdout_has 'More options; --help-all explains them:' '--proxy-bytes'
+stdout_says --help-all
+stdout_has '--proxy-bytes'
 stdout_lacks 'neighbouring rings'
 [[ $(grep -cE '^  (-[a-z],)?--' "$last/stdout") -le 12 ]] || fail "plan --help explains more than ten options and help"
 ok plan --help-all
@@ -41,8 +42,8 @@ if [[ -e $made/../../../cmake_install.cmake ]]; then
   cmp "$made/documents-fields.md" "$last/stdout" || fail "the build's documents-fields.md is not what the program writes"
 fi
 ok reference documents
-stdout_has '## profile' '## workload' '## roles' '## plan' '## report' '## requirements' '| `cells[].case` |' '| `parts` |' \
-  '| `ranks[].host` |' '| report | `ranks/*/host` | the context has the hosts |'
+stdout_says '`ranks/*/host`'
+stdout_has '## profile' '## workload' '## roles' '## plan' '## report' '## requirements' '| `cells[].case` |' '| `parts` |' '| `ranks[].host` |'
 
 # One meaning a word: options of one name say the same up to the first ". ", ": " or "; ", in whatever command they are, and a
 # short name stands for one long one.
@@ -95,7 +96,7 @@ ok reference man plan
 stdout_has '.TH reckon\-plan 1' '.B \-\-proxy\-bytes TEXT' '.SS Memory devices'
 ok reference man
 stdout_has '.BR reckon\-plan (1)'
-refused "there is no command 'plam'; use one of probe" reference man plam
+refused "'plam'" reference man plam
 refused "leave 'plan' out" reference bash plan
 
 for shell in bash zsh fish; do

@@ -23,6 +23,7 @@ sed -i 's/^20,equation 48,168.421/20,equation 48,170/' copy/docs/results/pbox-sc
 sed -i '$d' copy/docs/results/pbox-scale-limits.csv
 check copy --only pbox
 expect_status 1
-stdout_has "pbox-scale.csv: 20 equation 48: predicted_ms: '170' on the page, '168.421' computed" 'pbox-scale-limits.csv: ' 'no such row'
-stdout_has 'pbox-scale.md: its table is not that of its CSV files'
+stdout_says "'170'"
+stdout_has 'pbox-scale-limits.csv: ' 'no such row'
+stdout_says pbox-scale.md
 stderr_has '3 differences'

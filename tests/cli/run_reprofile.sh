@@ -27,24 +27,24 @@ done
 again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
-refused "give the --profile and --workload that the plan was made from" run plan.json --reprofile-every 2
-refused "--reprofile-every: must be at least 1, is 0" run plan.json --reprofile-every 0 -p profile.json -m model.csv
-refused "--reprofile-gain requires --reprofile-every; give both" run plan.json --reprofile-gain 5%
+refused --workload run plan.json --reprofile-every 2
+refused --reprofile-every run plan.json --reprofile-every 0 -p profile.json -m model.csv
+refused --reprofile-gain run plan.json --reprofile-gain 5%
 for gain in 100% -1% much; do
   refused "--reprofile-gain" \
     run plan.json --reprofile-every 2 -p profile.json -m model.csv --reprofile-gain "$gain"
 done
-refused "--profile another.json: plan.json was made from 'made' with sha256:" \
+refused "'made'" \
   run plan.json --reprofile-every 2 -p another.json -m model.csv
 [[ $(grep -o 'sha256:[0-9a-f]\{64\}' "$last/stderr" | sort -u | wc -l) == 2 ]] || fail "the error lacks both digests"
 refused "--workload other.csv" run plan.json --reprofile-every 2 -p profile.json -m other.csv
-refused "strategy ring has no routing tables that could follow the links; plan with --strategy coarse" \
+refused --strategy \
   run ring.json "${again[@]}"
 for option in --checkpoint --resume --trace; do # of one plan, and the plan may change
   refused "$option" run step-server.json "${again[@]}" $option folder
-  stderr_has "; leave one of them out"
+  stderr_has 'leave one'
 done
-refused "measures the transport that the plan is for, tcp;ofi_rxm" \
+refused 'tcp;ofi_rxm' \
   run plan.json "${again[@]}" --transport host
 
 "$RECKON" run --list > transports
@@ -55,8 +55,9 @@ ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json 
 stdout_has "every element correct"
 # s1 at a tenth of its rate: the first pause shows it, and client 1 leaves it.
 ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
-stdout_has "every element correct" "links measured again every 2 iterations" "port of s1 changed"
-stdout_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
+stdout_has 'again every 2' 'port of s1'
+stdout_has "every element correct"
+stdout_matches 'routing/1/bandwidth_proxy: rank 3 -> rank 2'
 stderr_has "after 2 iterations: " "changed the plan: "
 json_check same.json report.json << 'END'
 def segments(report):
@@ -87,7 +88,7 @@ assert replan["gain"] > 0.2, replan
 assert "replan" not in slow[1], slow[1]
 END
 ok show report.json
-stdout_has "what came of it"
+stdout_says 'what came'
 ok diff report.json report.json
 exits 1 diff same.json report.json
 stdout_matches "replans +0 +-> +1"

@@ -52,7 +52,7 @@ stdout_matches "^slow place +rank 1's passes take [23]\.[0-9]+ times as long as 
 mkdir alone
 sed '/^ *"file": /d' plan.json > alone/plan.json # which would lead to it
 exits 1 run alone/plan.json --inject slow.json -n 1 -w 0
-stderr_has 'the slow place was not looked for' 'give the profile with --profile'
+stderr_has place --profile
 stdout_lacks 'slow place'
 exits 1 run alone/plan.json --inject slow.json -n 1 -w 0 --profile good.json
 stdout_has 'slow place'

@@ -36,11 +36,11 @@ for name, timeline in ops.items():
 PY
 
 reckon plan --profile byteps-cluster --workload two.csv --workers 3 --servers 1 --part-bytes 32KiB -o other.json
-refused 'give the trace of a run of this plan' \
+refused trace \
   export other.json --format trace --measured run.json -o no.json
 absent no.json
-refused '--measured is for --format trace' export plan.json --format goal --measured run.json
-refused '--trace plan.json: is also an input' run plan.json --trace plan.json
+refused --measured export plan.json --format goal --measured run.json
+refused --trace run plan.json --trace plan.json
 exits 2 run plan.json --trace -
 
 # The picture: rows by number, only kinds that occur, and files that are no trace in one line each.

@@ -8,7 +8,8 @@ plan --workers 8 --servers 0 --strategy ring -o ring.json
 simulator=$(dirname "$RECKON")/reckon-sim
 if [[ ! -x $simulator ]]; then
   exits 3 simulate ring.json
-  stderr_has 'this build has no simulator' 'libsimgrid-dev'
+  stderr_says build
+  stderr_has 'libsimgrid-dev'
   skip 'reckon-sim is not built: SimGrid was not found (libsimgrid-dev)'
 fi
 
@@ -37,17 +38,18 @@ ok diff report.json report.json
 
 # A slow port of one is everybody's, in a ring; the report and diff say what was asked.
 ok simulate ring.json --slow rank=3:0.5 -o slow.json
-stdout_has 'as asked' 'the port of rank 3 at 0.5 of its rate'
+stdout_says 'rank 3'
+stdout_has 'as asked'
 json_check slow.json report.json << 'END'
 assert slow["simulation"]["undisturbed_seconds"] == report["p50_seconds"]
 assert "undisturbed_seconds" not in report["simulation"]
 assert near(slow["p50_seconds"], 2 * slow["prediction"]["bound_seconds"], 0.005)
 END
 exits 1 diff report.json slow.json
-stdout_has 'the port of rank 3'
+stdout_says 'rank 3'
 stdout_lacks 'undecided'
 ok simulate ring.json --straggler rank=3:2 --background '0->1:1GB/s@1ms' --slow 'link=rank 0 out:0.9'
-stdout_has 'traffic from rank 0 to 1 of up to 1 GB/s after 1 ms'
+stdout_says '1 GB/s'
 
 # Passes: those of the rank that computes longest, and what the time is made of is said.
 printf 'name,elements,dtype\nlayer,1000,fp32\n' > short.csv
@@ -86,22 +88,22 @@ END
 
 # Fewer, longer parts: said in the report, with what it may add; too few writes never need it.
 ok simulate ring.json --coarsen 4 -o coarse.json
-stdout_has '4 parts of the plan played as one'
+stdout_says '4 parts'
 # The plan without the scenario, which it is told against, has the same parts.
 reckon plan -p byteps-cluster -m resnet50 --workers 4 --servers 4 -o four.json
 ok simulate four.json --time 60ms
-stdout_has 'parts of the plan played as one'
+stdout_says parts
 ok simulate four.json --no-buffers --time 240ms
 stdout_matches 'as asked: .* without, .* by no buffers between links'
 # What merging may have added is not held against the prediction, and no more are merged than there are.
 reckon plan -p byteps-cluster -m vgg16 --workers 8 --servers 4 --part-bytes 1MiB -o split.json
 ok simulate split.json --coarsen 4
-stdout_has 'but for what merging parts may have added'
+stdout_says merging
 ok simulate split.json --coarsen 100000
-stdout_has '528 parts of the plan played as one'
+stdout_says '528 parts'
 refused 'would take about' simulate ring.json --coarsen none --time 1us
 stderr_has '--coarsen auto'
-refused 'auto, none, or how many' simulate ring.json --coarsen 0
+refused 'auto, none' simulate ring.json --coarsen 0
 
 # A server with several ports: each is a link by its name, of which the plan's lanes have one each; its rank is all of them.
 make_profiles << 'END'
@@ -115,10 +117,10 @@ END
 ok plan -p ports.json -m resnet50 --workers 4 --servers 1 --strategy ps_noncolocated --part-bytes 256KiB --zero-compute -o box.json
 ok simulate box.json -p ports.json -o box-report.json
 ok simulate box.json -p ports.json --slow 'link=rank 4 eth2 in:0.5' --slow 'link=rank 4 eth2 out:0.5' -o one-slow.json
-stdout_has 'rank 4 eth2 in at 0.5 of its rate; rank 4 eth2 out at 0.5 of its rate'
+stdout_says 'rank 4'
 ok simulate box.json -p ports.json --slow rank=4:0.5 --background '4->0:0.4GB/s' -o all-slow.json
-stdout_has 'the ports of rank 4 at 0.5 of their rates'
-stdout_has 'traffic from rank 4 to 0 of up to 400 MB/s over 4 ways, of which it got'
+stdout_says ports
+stdout_says '400 MB/s'
 json_check box-report.json one-slow.json all-slow.json << 'END'
 whole, one, every = (report["p50_seconds"] for report in (box_report, one_slow, all_slow))
 names = [s["name"] for s in box_report["simulation"]["stations"]][:8]
@@ -126,8 +128,8 @@ assert sorted(names) == sorted(f"rank 4 eth{i} {way}" for i in range(4) for way 
 # Each of four ports carries a quarter: half the rate of one is twice the time of all.
 assert abs(box_report["error"]) < 0.03 and near(one, 2 * whole, 0.025) and every > 1.95 * whole, (whole, one, every)
 END
-refused "there is no link 'rank 4 out'" simulate box.json -p ports.json --slow 'link=rank 4 out:0.5'
-stderr_has 'rank 4 eth0 out'
+refused "'rank 4 out'" simulate box.json -p ports.json --slow 'link=rank 4 out:0.5'
+stderr_says 'rank 4'
 
 # GPUs of several machines, the shape of docs/results/simulate.md's 128 x 8: a ring between machines of 8 GPUs. Each GPU's link
 # carries 2 (8 - 1) / 8 of the gradient and binds: no time is shorter than that, nor, with parts of 1 MiB, 6 % and the latency of
@@ -150,8 +152,8 @@ assert near(seconds, boxes_on_simgrid["p50_seconds"], 1e-4)
 END
 
 # What is not there.
-refused "did you mean 'rank 3 out'?" simulate ring.json --slow 'link=rank 3 uot:0.5'
-refused 'a rank from 0 to 7' simulate ring.json --straggler rank=8:2
+refused "'rank 3 out'?" simulate ring.json --slow 'link=rank 3 uot:0.5'
+refused 'from 0' simulate ring.json --straggler rank=8:2
 json_check ring.json << 'END'
 prediction = ring["prediction"]
 for at, key in ((prediction, "mid_seconds"), (prediction, "hi_seconds"), (prediction["terms"][-1], "seconds")):
@@ -160,11 +162,11 @@ json.dump(ring, open("wrong.json", "w"))
 END
 exits 1 simulate wrong.json
 stdout_has 'outside the tolerance'
-refused "of which profile 'ace-torus' has 0" simulate ring.json -p ace-torus
+refused "'ace-torus'" simulate ring.json -p ace-torus
 stderr_lacks '--roles'
 refused 'nothing.json' simulate ring.json -p nothing.json
 sed '/"profile": {/,/}/ s/sha256:[0-9a-f]*/sha256:'"$(printf '0%.0s' {1..64})"'/' ring.json > other.json
-refused 'give the profile with --profile' simulate other.json
+refused --profile simulate other.json
 
 # A plan remembers the file of its profile, seen from here or from the plan's folder, and takes no other content for it.
 mkdir profiles plans
@@ -177,7 +179,7 @@ grep -qF 'profiles/mine.json is not there or has changed' elsewhere || fail "$(c
 mv profiles plans/profiles
 ok simulate plans/mine-plan.json
 sed -i 's/"source": "/"source": "another: /' plans/profiles/mine.json
-refused 'profiles/mine.json is not there or has changed' simulate plans/mine-plan.json
+refused profiles/mine.json simulate plans/mine-plan.json
 
 # Another profile than the plan's: other machines.
 ok simulate other.json -p byteps-cluster
@@ -186,7 +188,7 @@ stdout_has 'another profile'
 # The simulator's own errors are one line, too.
 run_as_last "$simulator" < <(printf 'reckon-sim 1\nhosts 2\nlane\na\nend\n')
 expect_status 2
-stderr_has 'came to a halt'
+stderr_says 'came to'
 run_as_last "$simulator" x < /dev/null
 [[ $status != 0 ]] || fail "took an argument"
 stderr_has 'reckon-sim: error: '

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.hpp"
+#include "support/messages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,18 +25,18 @@ std::string refusal(const Call& call, ErrorKind kind = ErrorKind::input) {
 }
 
 template <class Call>
-void expect_refused(const char* file, int line, ErrorKind kind, const std::string& words,
+void expect_refused(const char* file, int line, ErrorKind kind, const std::string& token,
                     const Call& call) {
-  const testing::ScopedTrace here(file, line, "must be refused with: " + words);
-  const std::string said = refusal(call, kind);
-  EXPECT_NE(said.find(words), std::string::npos) << said;
+  const testing::ScopedTrace here(file, line, "must be refused with: " + token);
+  EXPECT_THAT(refusal(call, kind), SaysAt(token, std::string(file)));
 }
 
 } // namespace reckon::test
 
 /// The expression throws an Error.
 #define EXPECT_ERROR(...) EXPECT_THROW(static_cast<void>(__VA_ARGS__), ::reckon::Error)
-/// The expression throws an Error of this kind, in whose text these words stand.
-#define EXPECT_REFUSED(kind, words, ...)                                                           \
-  ::reckon::test::expect_refused(__FILE__, __LINE__, ::reckon::ErrorKind::kind, words,             \
+/// The expression throws an Error of this kind, with `token` in its text, which the file of
+/// messages has (messages.hpp).
+#define EXPECT_REFUSED(kind, token, ...)                                                           \
+  ::reckon::test::expect_refused(__FILE__, __LINE__, ::reckon::ErrorKind::kind, token,             \
                                  [&] { return __VA_ARGS__; })

@@ -6,13 +6,15 @@
 #   ok ARGUMENTS...              the same, and it exits with 0
 #   exits N ARGUMENTS...         the same, and it exits with N
 #   refused TEXT ARGUMENTS...    the same, as bad usage or input: it exits with 2, prints nothing on standard output, and
-#                                an error with TEXT on standard error
+#                                an error that stderr_says TEXT
 #   reckon_tty COLUMNS ARGS...   the same as reckon under a pseudo-terminal: both streams go to standard output
 #   run_as_last COMMAND...       the same as reckon for another program
 #   example_documents            writes profile.json, plan.json, report.json, workload.json and roles.json
 #   make_profiles < PYTHON       runs standard input, which may use profiles.py
 #   expect_status N              what the last run exited with
 #   stdout_has / stderr_has TEXT...       the stream contains each TEXT, as it stands
+#   stdout_says / stderr_says TEXT...  the same, and golden/SCRIPT.messages.txt beside the script has each line that contains
+#                                it: a test names the word that matters, the file has the wording. UPDATE_GOLDEN=1 writes it
 #   stdout_lacks / stderr_lacks TEXT...
 #   stdout_matches / stderr_matches REGEX...  some line of it matches each (grep -E)
 #   stdout_is < TEXT             the stream is exactly standard input's text
@@ -31,6 +33,7 @@ set -euo pipefail
 : "${RECKON:?set RECKON to the program under test}"
 RECKON=$(realpath "$RECKON")
 [[ ! ${WRITE_DOCUMENTS:-} ]] || WRITE_DOCUMENTS=$(realpath "$WRITE_DOCUMENTS")
+messages=$(realpath "$(dirname "$0")")/golden/$(basename "$0" .sh).messages.txt
 source_dir=${RECKON_SOURCE_DIR:-$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")}
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/reckon-test.XXXXXX")
@@ -39,6 +42,10 @@ at_end() { endings+=("$1"); }
 at_exit() {
   local status=$? ending
   for ending in "${endings[@]}"; do eval "$ending" || true; done
+  if [[ ${UPDATE_GOLDEN:-} && $status == 0 && -e $last/said ]]; then
+    mkdir -p "$(dirname "$messages")"
+    sort -u "$last/said" > "$messages"
+  fi
   cd /
   if [[ ${KEEP:-} ]]; then echo "kept: $work" >&2; else rm -rf "$work"; fi
   exit "$status"
@@ -92,7 +99,7 @@ refused() {
   exits 2 "${@:2}"
   stdout_empty
   stderr_matches '^reckon: error: '
-  stderr_has "$1"
+  stderr_says "$1"
 }
 
 reckon_tty() {
@@ -121,11 +128,27 @@ none() { # STREAM WHAT TEXT...
     ! grep -qF -e "$text" "$last/$1" || fail "$2: $text"
   done
 }
+says() { # STREAM TEXT...
+  local text line
+  each "$1" F "no line of $1 has" "${@:2}"
+  for text in "${@:2}"; do
+    while IFS= read -r line; do
+      line=${line//$work/WORK} line=${line//$source_dir/SOURCE}
+      if [[ ${UPDATE_GOLDEN:-} ]]; then
+        echo "$line" >> "$last/said"
+      else
+        grep -qxF -e "$line" "$messages" || fail "not in $messages (UPDATE_GOLDEN=1 writes it): $line"
+      fi
+    done < <(grep -F -e "$text" "$last/$1")
+  done
+}
 make_profiles() { { echo 'from profiles import *' && cat; } | PYTHONPATH=$source_dir/tests/support python3 -B -; }
 
 expect_status() { [[ $status == "$1" ]] || fail "exit code $status, expected $1"; }
 stdout_has() { each stdout F "standard output lacks" "$@"; }
 stderr_has() { each stderr F "standard error lacks" "$@"; }
+stdout_says() { says stdout "$@"; }
+stderr_says() { says stderr "$@"; }
 stdout_lacks() { none stdout "standard output must not have" "$@"; }
 stderr_lacks() { none stderr "standard error must not have" "$@"; }
 stdout_matches() { each stdout E "no line of standard output matches" "$@"; }

@@ -185,8 +185,7 @@ TEST(ComparePlans, TakesWhatWasReadFromTheProfileForACause) {
 TEST(ComparePlans, SaysThatThePlannerChangedWhenNoInputDid) {
   Plan after = example_plan();
   after.part_bytes *= 2;
-  EXPECT_THAT(compare(example_plan(), after).warnings,
-              ElementsAre(HasSubstr("the planner itself changed")));
+  EXPECT_THAT(compare(example_plan(), after).warnings, ElementsAre(test::Says("planner")));
 }
 
 TEST(ComparePlans, ListsRanksThatAreNewOrGone) {
@@ -242,7 +241,7 @@ TEST(ComparePlans, SaysWhyACandidateNoLongerApplies) {
   EXPECT_NE(at(c, "candidates/ring/prediction"), nullptr);
   const Difference* d = at(c, "candidates/ring/reason");
   ASSERT_NE(d, nullptr);
-  EXPECT_THAT(d->after.text, HasSubstr("fewer than 2 workers"));
+  EXPECT_THAT(d->after.text, test::Says("2 workers"));
 }
 
 TEST(ComparePlans, CountsOnlyWhatGotWorseWhenAsked) {
@@ -281,8 +280,7 @@ TEST(ComparePlans, SeesThatPartsGoByOtherTrees) {
 }
 
 TEST(CompareDocuments, RefusesDocumentsOfUnlikeKinds) {
-  EXPECT_REFUSED(input, "a plan with a profile",
-                 compare(Document(example_plan()), Document(example_profile())));
+  EXPECT_REFUSED(input, "profile", compare(Document(example_plan()), Document(example_profile())));
 }
 
 } // namespace

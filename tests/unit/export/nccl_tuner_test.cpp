@@ -67,7 +67,7 @@ TEST(NcclTuner, ARingThroughOneMachinesMemoryIsARowForOneNode) {
 TEST(NcclTuner, WhatNcclDoesNotHaveIsRefusedWithTheRingsTime) {
   PlanOptions options{.strategy = "ps_colocated"};
   const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 1 << 20}}), 4, 0, options);
-  EXPECT_REFUSED(input, "strategy is ps_colocated, which NCCL does not have", nccl_tuner_csv(plan));
+  EXPECT_REFUSED(input, "ps_colocated", nccl_tuner_csv(plan));
 }
 
 TEST(NcclTuner, ARingThatTakesAsLongIsNotSaidToTakeLessOrMore) {
@@ -76,7 +76,7 @@ TEST(NcclTuner, ARingThatTakesAsLongIsNotSaidToTakeLessOrMore) {
   plan.prediction.mid_seconds = 4.1951e-3;
   plan.candidates = {{"ring", {}, {}}};
   plan.candidates.front().prediction.emplace().mid_seconds = 4.1953e-3;
-  EXPECT_REFUSED(input, "is predicted to take as long, 4.195 ms", nccl_tuner_csv(plan));
+  EXPECT_REFUSED(input, "4.195", nccl_tuner_csv(plan));
 }
 
 } // namespace

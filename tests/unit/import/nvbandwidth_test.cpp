@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "imported.hpp"
+#include "support/messages.hpp"
 
 #include <gmock/gmock.h>
 
@@ -129,13 +130,11 @@ TEST(Nvbandwidth, a_text_that_is_cut_off_is_refused_and_a_test_that_died_failed)
   const std::string numbers =
       "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n           0    1\n"
       " 0     55.6  55.7\n";
-  EXPECT_THAT(complaint(nvbandwidth_text(begun)),
-              HasSubstr("output.txt:11: the file ends before the numbers of host_to_device"));
+  EXPECT_THAT(complaint(nvbandwidth_text(begun)), test::Says("host_to_device"));
   EXPECT_THAT(complaint(nvbandwidth_text(begun + replaced(numbers, "  55.7", ""))),
-              HasSubstr("output.txt:13: a row of host_to_device_memcpy_ce has 1 values, but there "
-                        "are 2 columns"));
+              test::Says("host_to_device_memcpy_ce"));
   EXPECT_THAT(complaint(nvbandwidth_text(begun + replaced(numbers, "55.7", "fast"))),
-              HasSubstr("output.txt:13: a value of host_to_device_memcpy_ce is \"fast\""));
+              test::Says("host_to_device_memcpy_ce"));
   const Profile p = imported(
       nvbandwidth_text("Running device_to_device_memcpy_read_ce.\n Invalid value at 0x70a6\nASSERT "
                        "in expression h_errorFlag == 0\n" +

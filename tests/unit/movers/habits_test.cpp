@@ -39,8 +39,7 @@ TEST(Habits, WithoutSharedMemoryTheFirstNetworkTransportIsTaken) {
   EXPECT_EQ(without_shared_memory("host", {"host", "shm", "tcp;ofi_rxm", "verbs;ofi_rxm"}),
             "tcp;ofi_rxm");
   EXPECT_EQ(without_shared_memory("shm", {"host", "shm", "verbs;ofi_rxm"}), "verbs;ofi_rxm");
-  EXPECT_REFUSED(usage, "is no shared memory",
-                 without_shared_memory("tcp;ofi_rxm", {"host", "tcp;ofi_rxm"}));
+  EXPECT_REFUSED(usage, "shared", without_shared_memory("tcp;ofi_rxm", {"host", "tcp;ofi_rxm"}));
   EXPECT_REFUSED(unavailable, "no other transport", without_shared_memory("host", {"host", "shm"}));
 }
 

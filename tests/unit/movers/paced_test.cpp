@@ -215,8 +215,7 @@ TEST(Paced, RefusesRanksOfAnotherMachineOrNetwork) {
   std::string other = mover->address();
   const auto boot = other.find("\"boot\":\"") + 8;
   other[boot] = other[boot] == '0' ? '1' : '0';
-  EXPECT_REFUSED(unavailable, "rank 1 runs on another machine",
-                 mover->connect(0, {mover->address(), other}));
+  EXPECT_REFUSED(unavailable, "1 runs", mover->connect(0, {mover->address(), other}));
   EXPECT_ERROR(mover->connect(0, {mover->address()}));
 }
 

@@ -155,7 +155,7 @@ TEST(GpuLinks, ALinkThatGpusShareHasTheCapacityThatItHas) {
   const Cell& up = find(cells, "switch0", "numa0");
   EXPECT_EQ(up.status, CellStatus::ok) << up.reason;
   EXPECT_NEAR(up.p50 / k_gb, 15, 0.3);
-  EXPECT_THAT(up.reason, HasSubstr("3 pairs at once"));
+  EXPECT_THAT(up.reason, test::Says("3 pairs"));
   EXPECT_EQ(up.key.test, k_link_bandwidth);
   EXPECT_EQ(up.key.state, "pinned");
   EXPECT_EQ(up.key.direction, "one_way");
@@ -174,7 +174,7 @@ TEST(GpuLinks, ALinkThatDoesNotLimitCarriesWhatItCarried) {
   for (const Cell& cell : cells) {
     EXPECT_EQ(cell.status, CellStatus::noisy) << cell.key.text();
     EXPECT_NEAR(cell.p50 / k_gb, 30, 0.6);
-    EXPECT_THAT(cell.reason, HasSubstr("it may carry more"));
+    EXPECT_THAT(cell.reason, test::Says("carry"));
   }
 }
 
@@ -254,15 +254,14 @@ TEST(GpuLinks, GpusThatSomethingUnknownJoinsAreNotCopied) {
 TEST(GpuLinks, CopiesThatWereNotMadeFailTheCampaignAndLeaveNothing) {
   Tree tree({2});
   tree.gpus.lose_copies = true;
-  EXPECT_REFUSED(operation, "is wrong from byte", tree.run());
+  EXPECT_REFUSED(operation, "wrong", tree.run());
   EXPECT_EQ(tree.gpus.living(), 0U);
 }
 
 TEST(GpuLinks, SaysWhatItWouldTake) {
   Tree tree({2});
   // Four ways alone and two links: 6 measurements of 12 windows of 1 ms.
-  EXPECT_REFUSED(unavailable, "6 measurements need 72 ms, and no more than 10 ms is spent on them",
-                 tree.run({.links_time = Seconds(0.01)}));
+  EXPECT_REFUSED(unavailable, "6 measurements", tree.run({.links_time = Seconds(0.01)}));
 }
 
 /// Whatever the tree: no link is said to carry more than it can, and a link that limits and stands

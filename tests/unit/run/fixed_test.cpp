@@ -115,10 +115,10 @@ TEST(FixedPoint, ASumThatIsInfiniteIsWrongAndNoDistance) {
 TEST(FixedPoint, TheCheckerFindsNumbersThatAreAddedAsWholeOnes) {
   const Schedule forgotten =
       changed(2, [](Op& op) { op.kind = op.kind == OpKind::to_fixed ? OpKind::copy : op.kind; });
-  EXPECT_THAT(test::fault_of(forgotten), testing::HasSubstr("adds numbers as int32"));
+  EXPECT_THAT(test::fault_of(forgotten), test::Says("int32"));
   const Schedule as_floats =
       changed(0, [](Op& op) { op.dtype = op.kind == OpKind::reduce ? DType::fp32 : op.dtype; });
-  EXPECT_THAT(test::fault_of(as_floats), testing::HasSubstr("adds fixed point as fp32"));
+  EXPECT_THAT(test::fault_of(as_floats), test::Says("fixed"));
 }
 
 TEST(FixedPoint, WhatDoesNotFitIsRefused) {

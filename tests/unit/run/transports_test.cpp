@@ -42,14 +42,12 @@ TEST(Transports, EitherLevelOrBothOrOneForAll) {
 TEST(Transports, WhatIsNotOfThisFormIsRefusedWithTheForm) {
   const Plan plan = plan_on(2);
   // With ';' instead of ',' all that follows would be a transport's name.
-  EXPECT_REFUSED(usage, "'inside=shm;between=tcp' is no level and its transport",
-                 chosen(plan, "inside=shm;between=tcp"));
-  EXPECT_REFUSED(usage, "both with a comma", chosen(plan, "inside=shm;between=tcp"));
-  EXPECT_REFUSED(usage, "'inside=' is no level", chosen(plan, "inside="));
+  EXPECT_REFUSED(usage, "'inside=shm;between=tcp'", chosen(plan, "inside=shm;between=tcp"));
+  EXPECT_REFUSED(usage, "comma", chosen(plan, "inside=shm;between=tcp"));
+  EXPECT_REFUSED(usage, "'inside='", chosen(plan, "inside="));
   EXPECT_REFUSED(usage, "'' is no level", chosen(plan, "inside=shm,"));
-  EXPECT_REFUSED(usage, "'outside=tcp' is no level", chosen(plan, "outside=tcp"));
-  EXPECT_REFUSED(usage, "no two ranks of this plan share one of several machines",
-                 chosen(plan_on(1), "inside=shm"));
+  EXPECT_REFUSED(usage, "'outside=tcp'", chosen(plan, "outside=tcp"));
+  EXPECT_REFUSED(usage, "share", chosen(plan_on(1), "inside=shm"));
 }
 
 } // namespace

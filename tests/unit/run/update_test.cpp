@@ -105,8 +105,7 @@ TEST(Update, TheCheckerFindsAStepThatDoesNotWaitForTheSum) {
       depends_on.clear();
     }
   });
-  EXPECT_THAT(test::fault_of(s),
-              testing::AnyOf(HasSubstr("instead of every worker once"), HasSubstr("races")));
+  EXPECT_THAT(test::fault_of(s), testing::AnyOf(test::Says("instead"), HasSubstr("races")));
 }
 
 TEST(Update, TheCheckerFindsAPartThatIsSteppedTwiceOrNever) {
@@ -122,11 +121,11 @@ TEST(Update, TheCheckerFindsAPartThatIsSteppedTwiceOrNever) {
       break;
     }
   }
-  EXPECT_THAT(test::fault_of(twice), HasSubstr("made a step already"));
+  EXPECT_THAT(test::fault_of(twice), test::Says("already"));
   test::change_ops(never.ranks[1].lanes[0], [](Op& op, Depends&, Sources&) {
     op.bytes -= op.kind == OpKind::update ? 4 : 0;
   });
-  EXPECT_THAT(test::fault_of(never), HasSubstr("make 0 steps instead of one"));
+  EXPECT_THAT(test::fault_of(never), test::Says("make 0"));
 }
 
 TEST(Update, TheCheckerFindsStatesOfAnotherPart) {
@@ -138,7 +137,7 @@ TEST(Update, TheCheckerFindsStatesOfAnotherPart) {
                        sources[1] = first;
                      }
                    });
-  EXPECT_THAT(test::fault_of(s), HasSubstr("states have made a step already"));
+  EXPECT_THAT(test::fault_of(s), test::Says("states"));
 }
 
 TEST(Update, HalvesAreRefused) {

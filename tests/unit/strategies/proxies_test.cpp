@@ -239,7 +239,7 @@ TEST(Proxies, MoreBytesThroughTheProxiesThanThereAreIsAnError) {
     return plan_of(devices(2, 2), roles_of(2, 2), one_tensor(1000), k_coarse,
                    {.proxy_bytes = bytes});
   };
-  EXPECT_REFUSED(input, "4000 bytes; give fewer, or 'all', or 'auto'", planned(4001));
+  EXPECT_REFUSED(input, "'auto'", planned(4001));
   EXPECT_EQ(planned(4000).options.at("proxy_bytes"), "all");
 }
 
@@ -305,7 +305,7 @@ TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
   const double on_one_port_s = 2 * 67108864 / k_port;
   const Plan one = plan_of(p, roles, w, options);
   EXPECT_NEAR(one.prediction.busy_seconds(), on_one_port_s, 1e-9);
-  EXPECT_THAT(one.prediction.busy_by(), HasSubstr("rank 2 dev0/port0 out"));
+  EXPECT_THAT(one.prediction.busy_by(), test::Says("dev0/port0"));
   for (RoleGroup& group : roles.groups) {
     group.lanes = 0; // to be solved
   }

@@ -5,6 +5,7 @@
 #include "core/json.hpp"
 #include "kernels/convert.hpp"
 #include "launch/sockets.hpp"
+#include "support/messages.hpp"
 #include "support/ranks.hpp"
 #include "support/transports.hpp"
 
@@ -273,7 +274,7 @@ TEST(Training, APlanWithPassesIsJoinedIfItHidesNothingBehindTheForwardPass) {
   const reckon_options options = options_for(priority, plan);
   reckon_session* session = nullptr;
   EXPECT_EQ(reckon_join(&options, &session), RECKON_INPUT);
-  EXPECT_THAT(reckon_error(), HasSubstr("plan with --order gradient"));
+  EXPECT_THAT(reckon_error(), test::Says("--order"));
 }
 
 TEST(Training, SumsInPlaceWaitForTheirTensorsAsWell) {
@@ -503,7 +504,7 @@ TEST(Training, JoiningCanBeGivenUpAndBegunAgain) {
     ASSERT_EQ(reckon_join_within(&options, &session, 0), RECKON_PENDING) << reckon_error();
     ASSERT_EQ(reckon_join_within(&options, &session, 0.2), RECKON_PENDING) << reckon_error();
     EXPECT_EQ(reckon_begin(session), RECKON_INPUT);
-    EXPECT_THAT(reckon_error(), HasSubstr("has not joined yet"));
+    EXPECT_THAT(reckon_error(), test::Says("joined"));
     reckon_abandon(session, "Ctrl-C");
   }
 }

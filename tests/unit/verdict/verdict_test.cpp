@@ -4,6 +4,7 @@
 #include "discover/topology_file.hpp"
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
+#include "support/messages.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -343,7 +344,7 @@ TEST(Verdict, BelievesAGpuWhoseLinkIsSlowOnlyWhileItRests) {
   EXPECT_THAT(found(p), IsEmpty());
   std::erase_if(p.cells, [](const Cell& cell) { return cell.key.test == k_host_to_device_ce; });
   EXPECT_THAT(found(p), IsEmpty());
-  EXPECT_THAT(judge(p).unknown, Contains(HasSubstr("m0/gpu3: the PCIe link is slower")));
+  EXPECT_THAT(judge(p).unknown, Contains(test::Says("m0/gpu3")));
   part(p, "m0/nic3").pcie->transfers_per_second = 2.5e9; // a NIC does not rest
   EXPECT_THAT(found(p), ElementsAre("link m0/nic3 PCIe link: 1.0 x16, 4.0 x16"));
 }
@@ -358,11 +359,8 @@ TEST(Verdict, SaysWhatItCannotKnowInsteadOfFailing) {
   p.context["kernel"] = "Linux";
   const Verdict verdict = judge(p);
   EXPECT_THAT(findings(verdict), IsEmpty());
-  EXPECT_THAT(verdict.unknown,
-              ElementsAre(HasSubstr("no NVLink"), HasSubstr("memory modules"),
-                          HasSubstr("no PCIe generation and width of m0/gpu0, m0/nic0, m0/gpu1 and "
-                                    "13 more"),
-                          HasSubstr("port speed of m0/nic0")));
+  EXPECT_THAT(verdict.unknown, ElementsAre(HasSubstr("no NVLink"), HasSubstr("memory modules"),
+                                           test::Says("m0/gpu0"), test::Says("m0/nic0")));
 }
 
 TEST(Verdict, TakesNicsForStorageForOthersThanThoseBesideGpus) {
@@ -543,8 +541,8 @@ TEST(Verdict, TellsAPartThatIsGoneFromAQuantityThatWasNotMeasured) {
   }
   const Verdict verdict = judge(now, {.baseline = &before});
   EXPECT_THAT(findings(verdict), ElementsAre("baseline m0/nic7 the part itself: , nic mlx5_7"));
-  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("2 quantities of the baseline, not measured")));
-  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("2 of 76 cells had no time")));
+  EXPECT_THAT(verdict.unknown, Contains(test::Says("2 quantities")));
+  EXPECT_THAT(verdict.unknown, Contains(test::Says("76 cells")));
 }
 
 } // namespace

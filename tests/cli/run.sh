@@ -45,7 +45,7 @@ for other in "" "--transport shm"; do
   stdout_matches '^total +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +other links'
 done
 ok show other.json
-stdout_has links
+stdout_has "other links"
 
 # Sums in place: what each rank reads and writes, and what sending would take. Where they cannot be, it is said.
 make_profiles << 'END'

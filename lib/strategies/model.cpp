@@ -21,16 +21,8 @@
 namespace reckon {
 namespace {
 
+constexpr double k_piece = 1 << 20; ///< bytes of the parts that sums are measured with
 constexpr double k_infinite = std::numeric_limits<double>::infinity();
-
-/// The point whose coordinates are nearest in ratio.
-double ratio_distance(double a, double b) {
-  return std::abs(std::log(std::max(a, 1e-9) / std::max(b, 1e-9)));
-}
-
-Rate scaled(const Rate& r, double factor) {
-  return {r.lo * factor, r.mid * factor, r.hi * factor};
-}
 
 /// Where the samples of all these cells lie, as parts of each one's median: that one of them was
 /// measured while the machine was slow, and the next while it was fast, is chance.
@@ -46,11 +38,6 @@ Rate spread_of(const std::vector<const Cell*>& cells) {
   }
   std::ranges::sort(parts);
   return {std::min(1.0, percentile(parts, 0.1)), 1, std::max(1.0, percentile(parts, 0.9))};
-}
-
-/// Linear between two rates.
-Rate between(const Rate& a, const Rate& b, double t) {
-  return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
 }
 
 /// `machines` have no port_bandwidth over `transport`.
@@ -214,7 +201,12 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
   } else {
     read_ports(profile, what_if);
   }
-  read_reduction(profile);
+  read_sums(profile, k_reduce_sum, m_reduce);
+  if (m_reduce.empty()) {
+    m_assumed.emplace_back("sums take no time: the profile has no reduce_sum");
+  }
+  read_sums(profile, k_sum_cached, m_reduce_cached);
+  read_sums(profile, k_sum_in_place, m_in_place);
   read_memory(profile);
   read_stores(profile);
   read_steps(profile);
@@ -311,12 +303,12 @@ void CostModel::read_shared(const Profile& profile) {
     noisy += cell->status == CellStatus::noisy ? 1 : 0;
     const bool one_processor = cell->key.threads == 1;
     const std::string& state = cell->key.state;
-    (one_processor              ? m_one_processor
-     : state == "warm"          ? m_slots
-     : state == "cached_source" ? m_results
-                                : m_shared)
-        .push_back({2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
-                    scaled(spread, cell->p50)});
+    RateLaw& law = one_processor              ? m_one_processor
+                   : state == "warm"          ? m_slots
+                   : state == "cached_source" ? m_results
+                                              : m_shared;
+    law.add(2.0 * cell->key.pairs, 2, static_cast<double>(cell->key.bytes),
+            scaled(spread, cell->p50));
   }
   if (m_shared.empty()) {
     fail(
@@ -332,10 +324,7 @@ void CostModel::read_shared(const Profile& profile) {
                 ? ""
                 : ", or --places gpu for sums between its GPUs"));
   }
-  for (std::vector<SharedPoint>* const points : {&m_shared, &m_one_processor}) {
-    std::ranges::sort(*points, {},
-                      [](const SharedPoint& p) { return std::tie(p.talkers, p.bytes); });
-  }
+  read_write_curve(profile);
   read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
                                   m_transport, cells.size(), noisy));
@@ -394,13 +383,17 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   if (!what_if.worker_port_bytes_per_s) {
     read_single_ports(profile);
   }
-  // How a port's rate falls with the size of the parts: a curve between two machines, if the
-  // profile has one.
+  if (!what_if.worker_port_bytes_per_s && !what_if.server_port_bytes_per_s) {
+    read_write_curve(profile);
+  }
+  read_latency(profile);
+}
+
+void CostModel::read_write_curve(const Profile& profile) {
   std::map<double, CurvePoint> points;
   for (const Cell* cell : profile.select(
            {.test = k_fabric_write, .from = m_ranks.front().machine, .transport = m_transport})) {
-    if (cell->unit == "seconds" && cell->key.bytes > 0 && cell->key.direction != "one_way" &&
-        !(what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s)) {
+    if (cell->unit == "seconds" && cell->key.bytes > 0 && cell->key.direction != "one_way") {
       const double b = static_cast<double>(cell->key.bytes);
       points[b] = {b, cell->p50};
     }
@@ -410,10 +403,9 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     for (const auto& [bytes, point] : points) {
       list.push_back(point);
     }
-    m_port_curve.emplace(std::move(list), Curve::Shape::non_decreasing);
+    m_write_curve.emplace(std::move(list), Curve::Shape::non_decreasing);
     m_sources.push_back(fmt::format("fabric_write over {}: {} sizes", m_transport, points.size()));
   }
-  read_latency(profile);
 }
 
 void CostModel::read_latency(const Profile& profile) {
@@ -487,46 +479,25 @@ void CostModel::read_single_ports(const Profile& profile) {
   }
 }
 
-void CostModel::read_reduction(const Profile& profile) {
-  std::vector<const Cell*> cells =
-      profile.select({.test = k_reduce_sum, .from = m_ranks.front().machine});
+void CostModel::read_sums(const Profile& profile, const char* test, Sums& sums) {
+  std::vector<const Cell*> cells = profile.select({.test = test, .from = m_ranks.front().machine});
   if (cells.empty()) { // probe names the NUMA node that the threads run on
-    cells = profile.select({.test = k_reduce_sum});
+    cells = profile.select({.test = test});
   }
   const Rate spread = spread_of(cells);
-  const auto add = [&](std::vector<ReducePoint>& points, const Cell& cell) {
-    if (const auto dtype = dtype_named(cell.key.dtype)) {
-      points.push_back({*dtype, std::max(1, cell.key.threads),
-                        static_cast<std::size_t>(std::max(2, cell.key.sources)),
-                        static_cast<double>(cell.key.bytes), scaled(spread, cell.p50)});
+  for (const Cell* const cell : cells) {
+    if (const auto dtype = dtype_named(cell->key.dtype)) {
+      sums[*dtype].add(std::max(1, cell->key.threads), std::max(2, cell->key.sources),
+                       std::max(1.0, static_cast<double>(cell->key.bytes)),
+                       scaled(spread, cell->p50));
     }
-  };
-  for (const Cell* cell : cells) {
-    add(m_reduce, *cell);
   }
-  for (const Cell* cell : profile.select({.test = k_sum_cached})) {
-    add(m_reduce_cached, *cell);
-  }
-  if (m_reduce.empty()) {
-    m_assumed.emplace_back("sums take no time: the profile has no reduce_sum");
-  } else {
-    m_sources.push_back(fmt::format("reduce_sum: {} cells", m_reduce.size()));
+  if (!cells.empty() && test != std::string_view(k_sum_cached)) {
+    m_sources.push_back(fmt::format("{}: {} cells", test, cells.size()));
   }
 }
 
 void CostModel::read_memory(const Profile& profile) {
-  const std::vector<const Cell*> in_place = profile.select({.test = k_sum_in_place});
-  const Rate spread = spread_of(in_place);
-  for (const Cell* const cell : in_place) {
-    if (const auto dtype = dtype_named(cell->key.dtype)) {
-      m_in_place.push_back({*dtype, std::max(1, cell->key.threads),
-                            static_cast<std::size_t>(std::max(2, cell->key.sources)),
-                            scaled(spread, cell->p50)});
-    }
-  }
-  if (!m_in_place.empty()) {
-    m_sources.push_back(fmt::format("sum_in_place: {} cells", m_in_place.size()));
-  }
   for (const char* const test : {k_stream_copy, k_stream_add, k_sum_in_place}) {
     for (const Cell* const cell : profile.select({.test = test})) {
       if (const double rate = measured_rate(*cell).hi; rate > m_best_memory) {
@@ -568,88 +539,53 @@ std::pair<double, std::string> CostModel::best_memory_rate(double bytes) const {
                            : std::pair(2 * best_shared_rate(), std::string(k_fabric_aggregate));
 }
 
+const RateLaw* CostModel::law_of(const Sums& sums, DType dtype) {
+  const auto found = sums.find(dtype);
+  return sums.empty() ? nullptr : &(found == sums.end() ? *sums.begin() : *found).second;
+}
+
 std::optional<Rate> CostModel::in_place_rate(DType dtype, int threads, std::size_t operands) const {
-  if (m_in_place.empty()) {
-    return std::nullopt;
-  }
-  const InPlacePoint& nearest = *std::ranges::min_element(m_in_place, {}, [&](const auto& p) {
-    return (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
-           ratio_distance(static_cast<double>(p.operands), static_cast<double>(operands));
-  });
-  return scaled(nearest.rate, static_cast<double>(threads) / nearest.threads);
+  const RateLaw* const law = law_of(m_in_place, dtype);
+  return law == nullptr ? std::nullopt
+                        : std::optional(law->at(threads, static_cast<double>(operands), k_piece));
 }
 
 std::optional<MachineRates> CostModel::machine_rates(bool in_place) const {
-  constexpr double k_piece = 1 << 20;
-  if (!m_one_machine) {
+  const RateLaw* const sums = law_of(in_place ? m_in_place : m_reduce, DType::fp32);
+  if (!m_one_machine || sums == nullptr || m_streams.empty()) {
     return std::nullopt;
   }
   MachineRates rates;
   rates.sums = in_place ? k_sum_in_place : k_reduce_sum;
-  const auto together = std::min(m_ranks.size(), static_cast<std::size_t>(m_cores));
-  for (const std::size_t threads : {together, std::size_t{1}}) { // all, where that was measured
-    rates.threads = static_cast<int>(threads);
-    const auto copies = std::ranges::find(m_streams, rates.threads, &StreamPoint::threads);
-    if (copies == m_streams.end()) {
-      continue;
-    }
-    rates.copy_bytes_per_second = copies->rate;
-    const auto fits = [&](const auto& point, std::size_t operands) {
-      return point.dtype == DType::fp32 && point.threads == rates.threads && operands == 2;
-    };
-    for (const InPlacePoint& p : m_in_place) {
-      if (in_place && fits(p, p.operands)) {
-        rates.sum_bytes_per_second = p.rate.mid;
-        return rates;
-      }
-    }
-    for (const ReducePoint& p : m_reduce) {
-      if (!in_place && fits(p, p.sources) && p.bytes == k_piece) {
-        rates.sum_bytes_per_second = p.rate.mid;
-        return rates;
-      }
-    }
-  }
-  return std::nullopt;
+  rates.threads = static_cast<int>(std::min<std::uint64_t>(m_ranks.size(), m_cores));
+  rates.sum_bytes_per_second = sums->at(rates.threads, 2, k_piece).mid;
+  rates.copy_bytes_per_second = m_streams.at(rates.threads, 2, 1).mid;
+  return rates;
 }
 
 void CostModel::read_stores(const Profile& profile) {
-  std::map<std::tuple<int, int, std::uint64_t>, StoresPoint> points;
   for (const Cell* cell : profile.select({.test = k_sum_and_send})) {
     const CellKey& key = cell->key;
     const auto stores = stores_named(key.operation);
     if (!stores || key.sources < 2 || key.bytes == 0) {
       continue;
     }
-    StoresPoint& point = points[{key.threads, key.sources, key.bytes}];
-    point.threads = std::max(1, key.threads);
-    point.sources = static_cast<std::size_t>(key.sources);
-    point.bytes = key.bytes;
-    double& rate = *stores == Stores::cached ? point.cached : point.streaming;
-    rate = std::max(rate, cell->p50); // of unlike machines the fastest: it is the ratio that counts
-  }
-  for (const auto& [key, point] : points) {
-    if (point.cached > 0 && point.streaming > 0) {
-      m_stores.push_back(point);
-    }
+    (*stores == Stores::cached ? m_cached_stores : m_streaming_stores)
+        .add(std::max(1, key.threads), key.sources, static_cast<double>(key.bytes),
+             {cell->p50, cell->p50, cell->p50});
   }
 }
 
 StoresChoice CostModel::stores_of(const RankModel& rank, std::size_t sources,
                                   double part_bytes) const {
   StoresChoice choice;
-  if (rank.worker || m_stores.empty()) {
+  if (rank.worker || m_cached_stores.empty() || m_streaming_stores.empty()) {
     return choice;
   }
-  const StoresPoint& nearest = *std::ranges::min_element(m_stores, {}, [&](const StoresPoint& p) {
-    return 10 * ratio_distance(p.threads, rank.lanes) +
-           ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
-           ratio_distance(static_cast<double>(p.bytes), part_bytes);
-  });
-  choice.streaming = nearest.streaming / nearest.cached;
-  choice.threads = nearest.threads;
-  choice.sources = nearest.sources;
-  choice.bytes = nearest.bytes;
+  const auto rate = [&](const RateLaw& law) {
+    return law.at(rank.lanes, static_cast<double>(sources), part_bytes).mid;
+  };
+  choice.streaming = rate(m_streaming_stores) / rate(m_cached_stores);
   constexpr double k_clear_gain = 1.05; // less comes and goes with what else a machine does
   if (*choice.streaming >= k_clear_gain) {
     choice.stores = Stores::streaming;
@@ -667,151 +603,111 @@ Rate CostModel::sum_rate(const RankModel& rank, DType dtype, std::size_t sources
 void CostModel::read_steps(const Profile& profile) {
   for (const Cell* cell : profile.select({.test = k_optimizer_step})) {
     if (const auto optimizer = optimizer_named(cell->key.operation)) {
-      m_steps.push_back(
-          {cell->key.from, *optimizer, std::max(1, cell->key.threads), measured_rate(*cell)});
+      const Rate rate = measured_rate(*cell);
+      m_steps[{*optimizer, cell->key.from}].add(std::max(1, cell->key.threads), 1, 1, rate);
     }
   }
 }
 
 Rate CostModel::step_rate(const std::string& machine, Optimizer optimizer, int threads) const {
-  // The machine's own figures before any other's; of them the nearest number of threads.
-  const auto nearest = std::ranges::min_element(m_steps, {}, [&](const StepPoint& p) {
-    return p.optimizer != optimizer
-               ? k_infinite
-               : (p.machine == machine ? 0 : 1000) + ratio_distance(p.threads, threads);
-  });
-  return nearest == m_steps.end() || nearest->optimizer != optimizer
+  auto found = m_steps.find({optimizer, machine}); // its own figures before any other's
+  if (found == m_steps.end()) {
+    found = m_steps.lower_bound({optimizer, ""});
+  }
+  return found == m_steps.end() || found->first.first != optimizer
              ? Rate{k_infinite, k_infinite, k_infinite}
-             : scaled(nearest->rate, 1.0 / nearest->threads);
+             : scaled(found->second.at(threads, 1, 1), 1.0 / threads);
 }
 
 void CostModel::read_copies(const Profile& profile) {
   for (const Cell* cell : profile.select({.test = k_host_memcpy, .state = "cold"})) {
     if (cell->key.bytes > 0 && cell->p50 > 0) {
-      const auto bytes = static_cast<double>(cell->key.bytes);
-      m_copies.push_back({bytes, bytes / cell->p50});
+      const double bytes = static_cast<double>(cell->key.bytes), rate = bytes / cell->p50;
+      m_copies.add(1, 1, bytes, {rate, rate, rate});
     }
   }
   for (const Cell* cell : profile.select({.test = k_stream_copy})) {
-    m_streams.push_back(
-        {std::max(1, cell->key.threads), cell->p50 / 2}); // a byte is read and written
+    const double rate = cell->p50 / 2; // a byte is read and written
+    m_streams.add(std::max(1, cell->key.threads), 2, 1, {rate, rate, rate});
   }
 }
 
 std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
   std::optional<double> rate;
   if (!m_copies.empty()) {
-    rate = threads * std::ranges::min_element(m_copies, {}, [&](const CopyPoint& p) {
-                       return ratio_distance(p.bytes, bytes);
-                     })->rate;
+    rate = threads * m_copies.at(1, 1, bytes).mid;
   }
   if (!m_streams.empty()) { // the memory is what all threads share
-    const double memory = std::ranges::min_element(m_streams, {}, [&](const StreamPoint& p) {
-                            return ratio_distance(p.threads, threads);
-                          })->rate;
+    const double memory = m_streams.at(threads, 2, 1).mid;
     rate = rate ? std::min(*rate, memory) : memory;
   }
   return rate;
 }
 
 Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {
-  // For the number of talkers nearest in ratio: beyond the most that were measured the machine is
-  // saturated, and the rate stays.
-  const auto distance = [&](const SharedPoint& p) { return ratio_distance(p.talkers, talkers); };
-  const double nearest = std::ranges::min_element(m_shared, {}, distance)->talkers;
-  std::vector<SharedPoint> points;
-  std::ranges::copy_if(m_shared, std::back_inserter(points),
-                       [&](const SharedPoint& p) { return p.talkers == nearest; });
-  return scaled(rate_at(points, part_bytes), cache_gain(talkers, part_bytes, target));
+  const auto cold = [&](double bytes) {
+    return scaled(m_shared.at(talkers, 2, bytes), shorter_parts(m_shared, bytes));
+  };
+  const RateLaw& warm = target == Target::slots ? m_slots : m_results;
+  const Rate rate = cold(part_bytes);
+  if (target == Target::gradients || warm.empty()) {
+    return rate;
+  }
+  // Parts shorter than any of the law gain as much as its shortest, but are no faster than these.
+  const double bytes = std::max(part_bytes, warm.shortest());
+  const double cached = warm.at(talkers, 2, bytes).mid;
+  return scaled(rate, std::max(1.0, cached / std::max(cold(bytes).mid, rate.mid)));
 }
 
-double CostModel::cache_gain(double talkers, double part_bytes, Target target) const {
-  const std::vector<SharedPoint>& points = target == Target::slots ? m_slots : m_results;
-  if (target == Target::gradients || points.empty()) {
-    return 1;
-  }
-  const SharedPoint& nearest = *std::ranges::min_element(points, {}, [&](const SharedPoint& p) {
-    return 10 * ratio_distance(p.talkers, talkers) + ratio_distance(p.bytes, part_bytes);
-  });
-  const double gain =
-      nearest.rate.mid / shared_rate(nearest.talkers, nearest.bytes, Target::gradients).mid;
-  const double most = nearest.rate.mid / shared_rate(talkers, part_bytes, Target::gradients).mid;
-  return std::max(1.0, std::min(gain, most));
+double CostModel::shorter_parts(const RateLaw& law, double part_bytes) const {
+  const double shortest = law.shortest();
+  return part_bytes >= shortest ? 1
+         : m_write_curve        ? m_write_curve->bandwidth_at(part_bytes).as_bytes_per_s() /
+                               m_write_curve->bandwidth_at(shortest).as_bytes_per_s()
+                         : part_bytes / shortest; // each as long as the shortest one measured
 }
 
 std::optional<Rate> CostModel::one_processor_rate(double part_bytes) const {
-  return m_one_processor.empty() ? std::nullopt
-                                 : std::optional(rate_at(m_one_processor, part_bytes));
-}
-
-/// Linear in the logarithm of the part size between measured sizes.
-Rate CostModel::rate_at(const std::vector<SharedPoint>& points, double part_bytes) {
-  const auto above =
-      std::ranges::find_if(points, [&](const SharedPoint& p) { return p.bytes > part_bytes; });
-  if (above == points.begin()) {
-    // Smaller than measured: the cost of a write of the smallest size measured is the least we know
-    // of.
-    return scaled(above->rate, part_bytes / above->bytes);
-  }
-  const SharedPoint& below = *std::prev(above);
-  if (above == points.end() || below.bytes == part_bytes) {
-    return below.rate;
-  }
-  return between(below.rate, above->rate,
-                 std::log(part_bytes / below.bytes) / std::log(above->bytes / below.bytes));
+  return m_one_processor.empty()
+             ? std::nullopt
+             : std::optional(scaled(m_one_processor.at(2, 2, part_bytes),
+                                    shorter_parts(m_one_processor, part_bytes)));
 }
 
 double CostModel::best_shared_rate() const {
-  double best = 0;
-  for (const std::vector<SharedPoint>* const points : {&m_shared, &m_slots, &m_results}) {
-    for (const SharedPoint& p : *points) {
-      best = std::max(best, p.rate.hi);
-    }
-  }
-  return best;
+  return std::max({m_shared.best(), m_slots.best(), m_results.best()});
 }
 
 double CostModel::port_efficiency(double part_bytes) const {
-  if (!m_port_curve) {
+  if (!m_write_curve) {
     return 1;
   }
   // No write goes faster than the port: of few long ones the rate is uncertain by several percent,
   // and if the best of them were what all others are held against, short ones would seem slow.
   const double longest =
-      m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s();
+      m_write_curve->bandwidth_at(m_write_curve->points().back().bytes).as_bytes_per_s();
   const double best =
       std::min(m_ranks.front().port_bytes_per_s,
-               std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(), longest));
-  return std::min(1.0, m_port_curve->bandwidth_at(part_bytes).as_bytes_per_s() / best);
+               std::max(m_write_curve->marginal_bandwidth().as_bytes_per_s(), longest));
+  return std::min(1.0, m_write_curve->bandwidth_at(part_bytes).as_bytes_per_s() / best);
 }
 
 Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
                             double part_bytes) const {
-  if (m_reduce.empty()) {
-    return {k_infinite, k_infinite, k_infinite};
-  }
-  const ReducePoint& nearest = nearest_of(m_reduce, dtype, threads, sources, part_bytes);
-  return scaled(nearest.rate, 1.0 / nearest.threads);
-}
-
-/// What differs least, the element type before all, then the threads, the operands, the size.
-const CostModel::ReducePoint& CostModel::nearest_of(const std::vector<ReducePoint>& points,
-                                                    DType dtype, int threads, std::size_t sources,
-                                                    double part_bytes) {
-  return *std::ranges::min_element(points, {}, [&](const ReducePoint& p) {
-    return (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
-           10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
-           (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
-  });
+  const RateLaw* const law = law_of(m_reduce, dtype);
+  return law == nullptr
+             ? Rate{k_infinite, k_infinite, k_infinite}
+             : scaled(law->at(threads, static_cast<double>(sources), part_bytes), 1.0 / threads);
 }
 
 double CostModel::cached_sum_gain(DType dtype, int threads, std::size_t sources) const {
-  if (m_reduce.empty() || m_reduce_cached.empty()) {
+  const RateLaw *const cached = law_of(m_reduce_cached, dtype), *const cold =
+                                                                    law_of(m_reduce, dtype);
+  if (cached == nullptr || cold == nullptr) {
     return 1;
   }
-  const ReducePoint& cached = nearest_of(m_reduce_cached, dtype, threads, sources, 0);
-  return cached.rate.mid /
-         nearest_of(m_reduce, cached.dtype, cached.threads, cached.sources, cached.bytes).rate.mid;
+  const auto operands = static_cast<double>(sources);
+  return cached->at(threads, operands, k_piece).mid / cold->at(threads, operands, k_piece).mid;
 }
 
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {

@@ -10,6 +10,7 @@
 #include "equations/split.hpp"
 #include "network/rate.hpp"
 #include "stats/curve.hpp"
+#include "strategies/rate_law.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,9 +50,6 @@ struct StoresChoice {
   Stores stores = Stores::cached;
   double gain = 1;                 ///< rate of these stores over cached ones
   std::optional<double> streaming; ///< rate of streaming over cached ones; absent: not measured
-  int threads = 0;                 ///< threads, operands and part of that measurement
-  std::size_t sources = 0;
-  std::uint64_t bytes = 0;
 };
 
 /// The numbers of a profile that a prediction needs, for one set of ranks and one transport. The
@@ -157,63 +155,25 @@ public:
   [[nodiscard]] const std::vector<std::string>& assumed() const { return m_assumed; }
 
 private:
-  struct ReducePoint {
-    DType dtype;
-    int threads;
-    std::size_t sources;
-    double bytes;
-    Rate rate; ///< all threads together
-  };
-  struct InPlacePoint {
-    DType dtype;
-    int threads;
-    std::size_t operands;
-    Rate rate; ///< all threads together
-  };
-  struct StoresPoint {
-    int threads;
-    std::size_t sources;
-    std::uint64_t bytes;
-    double cached = 0, streaming = 0; ///< rates; 0: not measured
-  };
-  struct StepPoint {
-    std::string machine;
-    Optimizer optimizer;
-    int threads;
-    Rate rate; ///< all threads together
-  };
-  struct CopyPoint {
-    double bytes, rate; ///< one thread
-  };
-  struct StreamPoint {
-    int threads;
-    double rate; ///< copied by all of them: half of what STREAM counts
-  };
-  struct SharedPoint {
-    double talkers, bytes;
-    Rate rate;
-  };
+  using Sums = std::map<DType, RateLaw>;
   /// `own_machines`: each rank has a machine of its own, whatever the profile says.
   void place(const Profile& profile, const Roles& roles, bool own_machines);
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
   void read_latency(const Profile& profile);
-  void read_reduction(const Profile& profile);
-  [[nodiscard]] static const ReducePoint& nearest_of(const std::vector<ReducePoint>& points,
-                                                     DType dtype, int threads, std::size_t sources,
-                                                     double part_bytes);
+  /// How the time of a write between two ranks grows with its size, where the profile has that.
+  void read_write_curve(const Profile& profile);
+  void read_sums(const Profile& profile, const char* test, Sums& sums);
+  /// Of this element type, or of the first that was measured; null without any.
+  [[nodiscard]] static const RateLaw* law_of(const Sums& sums, DType dtype);
   void read_stores(const Profile& profile);
   void read_memory(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
-  /// How much faster ranks write to the target than to gradients, at least 1: the measured ratio of
-  /// the nearest setting, but no more than takes this one to that setting's rate. 1 if none was
-  /// measured.
-  [[nodiscard]] double cache_gain(double talkers, double part_bytes, Target target) const;
-  /// The rate at a part size, of points that ascend in it; at least one.
-  [[nodiscard]] static Rate rate_at(const std::vector<SharedPoint>& points, double part_bytes);
+  /// The rate of parts shorter than any of the law, as a factor of that of its shortest.
+  [[nodiscard]] double shorter_parts(const RateLaw& law, double part_bytes) const;
 
   std::vector<RankModel> m_ranks;
   std::vector<std::size_t> m_workers, m_servers;
@@ -222,21 +182,21 @@ private:
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
-  std::vector<SharedPoint> m_shared;           ///< cold: Target::gradients
-  std::vector<SharedPoint> m_slots, m_results; ///< by what they are written from and to
-  std::vector<SharedPoint> m_one_processor;
-  std::optional<Curve> m_port_curve;
-  std::vector<ReducePoint> m_reduce, m_reduce_cached;
-  std::vector<InPlacePoint> m_in_place;
+  RateLaw m_shared{RateLaw::Beyond::shared}; ///< Target::gradients, by writing threads
+  RateLaw m_slots{RateLaw::Beyond::shared}, m_results{RateLaw::Beyond::shared};
+  RateLaw m_one_processor;
+  std::optional<Curve> m_write_curve;
+  Sums m_reduce, m_reduce_cached;    ///< operand bytes, by threads
+  Sums m_in_place;                   ///< memory traffic, by threads
   double m_best_memory = 0;          ///< rate of memory traffic; 0: not measured
   std::map<double, double> m_cached; ///< the same of all cores' copies in caches, by their bytes
   std::string m_best_memory_test;
   double m_cache_bytes = 0; ///< the machine's last-level caches together
   std::map<std::string, Rate> m_uplinks;
-  std::vector<StoresPoint> m_stores;
-  std::vector<StepPoint> m_steps;
-  std::vector<CopyPoint> m_copies;
-  std::vector<StreamPoint> m_streams;
+  RateLaw m_cached_stores, m_streaming_stores; ///< operand bytes of sums that are sent, by threads
+  std::map<std::pair<Optimizer, std::string>, RateLaw> m_steps; ///< by machine and threads
+  RateLaw m_copies;                                             ///< of one thread, by bytes
+  RateLaw m_streams{RateLaw::Beyond::shared};                   ///< copied bytes, by threads
   double m_latency_s = 0, m_mean_latency_s = 0;
   std::vector<std::string> m_sources, m_assumed;
   int m_ports = 1;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double k_as_good = 0.1;
 /// Of a client's time for all tensors, what a proxy of their own for the short ones must save.
-constexpr double k_worth = 0.01;
+constexpr double k_shorter = 0.01;
 /// S' where the profile knows of no size that would be too small: COARSE's, section V-B.
 constexpr double k_usual_partition_bytes = 2 << 20;
 
@@ -217,7 +217,7 @@ RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, doub
           std::accumulate(sizes.begin(), sizes.end(), 0.0, [&](double sum, const SizeCount& size) {
             return sum + samples[c][fast].seconds_at(size.bytes);
           });
-      if (solved.threshold_s < (1 - k_worth) * alone) {
+      if (solved.threshold_s < (1 - k_shorter) * alone) {
         route.latency_proxy = devices[near];
         route.threshold_bytes = solved.threshold_bytes;
         route.crossings_bytes = solved.crossings_bytes;

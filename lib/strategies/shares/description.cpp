@@ -129,9 +129,9 @@ std::optional<Quantity> stores_quantity(const Plan& plan, const SharesJob& job,
                     *choice.streaming,
                     fmt::format("measured of sums that are sent at once: {} stores are taken",
                                 name_of(plan.stores)),
-                    {{"operands", static_cast<double>(choice.sources)},
-                     {"part_bytes", static_cast<double>(choice.bytes)},
-                     {"threads", choice.threads}}};
+                    {{"operands", static_cast<double>(load.operands)},
+                     {"part_bytes", static_cast<double>(plan.part_bytes)},
+                     {"threads", job.model().ranks()[r].lanes}}};
   }
   return std::nullopt;
 }

@@ -34,10 +34,10 @@ constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U 
 /// Of machines' ports: shorter writes cost processors more than profiles say.
 constexpr std::uint64_t k_least_port_part_bytes = 16U << 10U;
 /// Smaller parts and other windows must be worth it.
-constexpr double k_worth = 0.002;
+constexpr double k_faster = 0.002;
 
 bool worth_it(const Plan& plan, const Plan& instead_of) {
-  return plan.prediction.mid_seconds < instead_of.prediction.mid_seconds * (1 - k_worth);
+  return plan.prediction.mid_seconds < instead_of.prediction.mid_seconds * (1 - k_faster);
 }
 
 Job job_of(const Workload& workload, const PlanOptions& options, std::uint64_t ranks) {

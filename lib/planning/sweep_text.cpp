@@ -181,7 +181,7 @@ std::string render(const Sweep& sweep, const Style& style) {
   }
   std::string out = table.text(style);
   if (sweep.prices) {
-    out += folded(fmt::format("  *: nothing else exposes as little time and costs as little a "
+    out += folded(fmt::format("  *: no other row exposes as little time at as low a cost of a "
                               "step{}",
                               sweep.prices->ports.empty()
                                   ? "; ports cost nothing: the prices have no \"ports\""

@@ -99,7 +99,7 @@ std::string head_text(const Profile& p) {
   const auto list = [](const std::vector<std::string>& words) {
     return words.empty() ? "" : fmt::format(": {}", fmt::join(words, ", "));
   };
-  std::string text = fmt::format("{} cells{}", p.cells.size(), list(counts));
+  std::string text = counted(p.cells.size(), "cell") + list(counts);
   if (const std::string took = fact(p, "took"); !took.empty()) {
     text += "; took " + took;
   }

@@ -218,10 +218,10 @@ void check_transport(const std::string& wanted) {
       near = name.starts_with(wanted + ";") ? name : near;
     }
     fail(ErrorKind::unavailable,
-         fmt::format("transport '{}' is not available here{}; {}available: {}; --transport chooses "
-                     "another",
+         fmt::format("transport '{}' is not available here{}; {}available: {}; choose one, as in "
+                     "--transport {}",
                      wanted, reason, near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
-                     fmt::join(there, ", ")));
+                     fmt::join(there, ", "), there.front()));
   }
 }
 

@@ -168,10 +168,9 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   const bool noisy = report.prediction.range_is_wide();
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds &&
       !(noisy && report.within_tolerance)) {
-    return fmt::format("{} ({})",
-                       noisy ? "the profile is too noisy to judge this"
-                             : "within the range of the profile's own spread",
-                       size);
+    return fmt::format(
+        "{} ({})",
+        noisy ? "the profile is too noisy to judge this" : "within the noise of the profile", size);
   }
   // What other programs take from this run they take from a measurement of the machine too.
   if (disturbed(report, others)) {
@@ -204,7 +203,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                        size);
   }
   if (report.within_tolerance && !report.late()) {
-    return fmt::format("within the tolerance ({}); a lower --tolerance looks for the cause", size);
+    return fmt::format("within the tolerance ({}); to see the cause, lower --tolerance", size);
   }
   // Imbalance: the longest rank against the mean, among those that move anything.
   double sum = 0, longest = 0, cpu = 0;

@@ -493,7 +493,7 @@ void CostModel::read_sums(const Profile& profile, const char* test, Sums& sums) 
     }
   }
   if (!cells.empty() && test != std::string_view(k_sum_cached)) {
-    m_sources.push_back(fmt::format("{}: {} cells", test, cells.size()));
+    m_sources.push_back(fmt::format("{}: {}", test, counted(cells.size(), "cell")));
   }
 }
 

@@ -311,8 +311,8 @@ private:
     if (found == m_profile.context.end()) {
       if (m_profile.context.contains("kernel")) {
         m_verdict.unknown.emplace_back("memory modules and channels: no table of the firmware "
-                                       "was read (/sys/firmware/dmi: only root may read it, and "
-                                       "some virtual machines have none)");
+                                       "was read (/sys/firmware/dmi, as root; some virtual "
+                                       "machines have none)");
       }
       return;
     }

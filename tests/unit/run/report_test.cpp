@@ -153,7 +153,7 @@ TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
            {20, 5, 20, 0, "stale profile"},
            // 2 x 100 ms of processors, we had 2 x 50, others 60
            {100, 19, 50, 160, "other programs had 30 % of the processors"},
-           {61, 19, 60, 0, "within the range"}}) {
+           {61, 19, 60, 0, "within the noise"}}) {
     Fixture f;
     f.iterations(c.total_ms, c.reduce_ms, c.cpu_ms);
     for (auto& iteration : f.result.iterations) {

@@ -17,7 +17,6 @@
 #include <mutex>
 #include <regex>
 #include <set>
-#include <source_location>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -136,9 +135,8 @@ MATCHER_P2(SaysAt, token, source, "has lines with \"" + token + "\" and they are
 }
 
 /// Matches a text of which some lines have `token`, each of them as in the file of messages.
-inline auto Says(std::string token,
-                 const std::source_location& here = std::source_location::current()) {
-  return SaysAt(std::move(token), std::string(here.file_name()));
+inline auto Says(std::string token, const char* source = __builtin_FILE()) {
+  return SaysAt(std::move(token), std::string(source));
 }
 
 } // namespace reckon::test

@@ -42,7 +42,7 @@ Habits habits_without(const std::string& names) {
         known.push_back(named.name);
       }
       fail(ErrorKind::usage,
-           fmt::format("--without {}: '{}' is none of {}", names, name, fmt::join(known, ", ")));
+           fmt::format("--without {}: '{}' is not one of {}", names, name, fmt::join(known, ", ")));
     }
     if (!(habits.*(it->member))) {
       fail(ErrorKind::usage, fmt::format("--without {}: {} comes twice", names, name));

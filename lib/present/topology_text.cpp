@@ -437,7 +437,7 @@ std::string topology_text(const Topology& topology, const Style& style,
       continue;
     }
     if (lacks_tree(topology, machine->id)) {
-      out += "  how they hang together is not known\n";
+      out += "  how they are connected is not known\n";
       continue;
     }
     for (const std::string& block :

@@ -701,11 +701,12 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
 }
 
 double CostModel::cached_sum_gain(DType dtype, int threads, std::size_t sources) const {
-  const RateLaw *const cached = law_of(m_reduce_cached, dtype), *const cold =
-                                                                    law_of(m_reduce, dtype);
-  if (cached == nullptr || cold == nullptr) {
+  if (m_reduce.empty() || m_reduce_cached.empty()) {
     return 1;
   }
+  // The gain of one element type, which is another where sums of this one were not measured cached.
+  const DType of = m_reduce_cached.contains(dtype) ? dtype : m_reduce_cached.begin()->first;
+  const RateLaw *const cached = law_of(m_reduce_cached, of), *const cold = law_of(m_reduce, of);
   const auto operands = static_cast<double>(sources);
   return cached->at(threads, operands, k_piece).mid / cold->at(threads, operands, k_piece).mid;
 }

@@ -14,7 +14,7 @@ stderr_says P2P=Disabled
 ok import "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
 stderr_says P2P=Disabled
 stdout_says p2p-6gpu-staging-wins.txt
-stdout_says together
+stdout_says connected
 stdout_lacks 'BytePS 4.2.3'
 reckon show gpus.json --case device_to_device_memcpy_write_ce
 stdout_has 'one way, staged'
@@ -140,7 +140,7 @@ ok import "$outputs/nccom-allr.txt" -o neuron.json
 stdout_has nccom_all_reduce
 ok import "$outputs/transferbench-p2p.txt" -o amd.json
 stderr_says copies
-stdout_says together
+stdout_says connected
 ok plan --profile amd.json --workload resnet50 --places gpu
 
 # Broken files: one line with file and line, status 2, nothing written.

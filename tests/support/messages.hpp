@@ -93,7 +93,10 @@ private:
 inline std::string everywhere(std::string line) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  const std::array<std::pair<std::regex, const char*>, 3> names{{
+  const std::string folder =
+      std::filesystem::temp_directory_path().string(); // TMPDIR has no signs of a regex
+  const std::array<std::pair<std::regex, const char*>, 4> names{{
+      {std::regex(folder + "/[^/ '\":,]+"), "TMP"},
       {std::regex("/tmp/[^/ '\":,]+"), "TMP"},
       {std::regex("(\\(|from )" + std::string(host.data()) + "\\b"), "$1HOST"},
       {std::regex("(port|process) [0-9]{3,}"), "$1 N"},

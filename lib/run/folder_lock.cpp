@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -37,9 +38,22 @@ Taken try_lock(const Fd& file, int how) {
   return Taken::yes;
 }
 
-Json holder_in(const std::string& path) {
-  const Json holder = Json::parse(read_if_readable(path).value_or(""), nullptr, false);
+Json holder_in(const std::string& text) {
+  const Json holder = Json::parse(text, nullptr, false);
   return holder.is_object() ? holder : Json::object();
+}
+
+Json holder_at(const std::string& path) {
+  return holder_in(read_if_readable(path).value_or(""));
+}
+
+/// What is in the file at this moment, up to more than a lock has: another rank of this job may
+/// just write its name into it, so it is read once.
+std::string text_of(const Fd& file) {
+  std::string text(4096, '\0');
+  const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return text;
 }
 
 /// The lock file, made where it is missing. Throws Error{input} for anything else of that name: it
@@ -50,9 +64,11 @@ Fd open_lock(const std::string& path) {
     fail_errno(fmt::format("cannot open {}", path), errno);
   }
   struct stat state {};
-  if (file && ::fstat(file.get(), &state) == 0 && S_ISREG(state.st_mode) &&
-      (state.st_size == 0 || holder_in(path).contains("job"))) {
-    return file;
+  if (file && ::fstat(file.get(), &state) == 0 && S_ISREG(state.st_mode)) {
+    const std::string text = text_of(file);
+    if (text.empty() || holder_in(text).contains("job")) {
+      return file;
+    }
   }
   fail(ErrorKind::input, fmt::format("{} is not a lock of reckon's checkpoints, and would be "
                                      "overwritten; move it away, or name another folder",
@@ -135,7 +151,7 @@ FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Second
   const std::string path = folder + "/lock";
   Trouble trouble;
   Taken taken = Taken::by_another;
-  const auto ours = [&] { return holder_in(path).value("job", Json()) == job; };
+  const auto ours = [&] { return holder_at(path).value("job", Json()) == job; };
   try {
     CheckpointFolder(folder).create();
     m_file = open_lock(path);
@@ -148,7 +164,7 @@ FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Second
     } else if (taken == Taken::no_locks_here) {
       trouble.no_locks = fmt::format("cannot lock {}: {}", path, std::strerror(errno));
     } else if (!found) {
-      trouble.refused = refusal(folder, holder_in(path));
+      trouble.refused = refusal(folder, holder_at(path));
     }
   } catch (const Error& e) {
     (e.kind() == ErrorKind::input ? trouble.refused : trouble.failed) = e.what();
@@ -160,7 +176,7 @@ FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Second
   trouble = {};
   if (taken != Taken::no_locks_here &&
       !within_patience([&] { return try_lock(m_file, LOCK_SH) == Taken::yes; })) {
-    trouble.refused = refusal(folder, holder_in(path));
+    trouble.refused = refusal(folder, holder_at(path));
   }
   agree(rendezvous, trouble, limit);
 }

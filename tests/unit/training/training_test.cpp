@@ -317,11 +317,12 @@ TEST(Training, TensorsTravelWhenTheyAreReadyAndNotBefore) {
 
 TEST(Training, CallsOutOfTurnAreRefusedAndHarmNothing) {
   const Job job = prepared({});
-  run_job(job, [](Member& m, RankProcess&) {
+  run_job(job, [](Member& m, RankProcess& process) {
     if (m.is.worker == 0) {
       EXPECT_EQ(reckon_begin(m.session), RECKON_INPUT);
       EXPECT_THAT(reckon_error(), HasSubstr("only sums"));
-      EXPECT_EQ(reckon_serve(m.session, 0), RECKON_PENDING);
+      EXPECT_EQ(reckon_serve(m.session, 0), RECKON_PENDING); // no step can have begun
+      process.barrier();
       serve_and_leave(m);
       return;
     }
@@ -334,6 +335,7 @@ TEST(Training, CallsOutOfTurnAreRefusedAndHarmNothing) {
     refused(reckon_ready(m.session, 0, 1), "no step has begun");
     reckon_tensor_place place{};
     refused(reckon_tensor(m.session, 0, &place), "another version");
+    process.barrier();
     ASSERT_OK(reckon_begin(m.session));
     refused(reckon_begin(m.session), "wait for it first");
     refused(reckon_ready(m.session, 1, m.is.tensors), "there are 4");

@@ -17,6 +17,7 @@
 #include "probe/cluster.hpp"
 #include "probe/description.hpp"
 #include "probe/probe.hpp"
+#include "rehearse/rehearsals.hpp"
 
 #include <fmt/format.h>
 
@@ -237,6 +238,7 @@ ProbeOptions options_of(const Flags& flags) {
   options.only = flags.only;
   options.transports = flags.transports;
   options.nvlink = !flags.no_nvlink;
+  options.rehearse = &rehearsal_campaigns;
   return options;
 }
 

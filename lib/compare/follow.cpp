@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 1> k_processors{k_processor_loop};
 constexpr std::array<std::string_view, 2> k_memories{k_stream_copy, k_stream_add};
 constexpr std::array<std::string_view, 12> k_use_memory{
     k_numa_copy,    k_numa_read,      k_numa_write,       k_link_bandwidth,
-    k_host_memcpy,  k_reduce_sum,     k_sum_cached,       k_sum_in_place,
+    k_host_memcpy,  k_reduce_sum,     k_rehearsal,        k_sum_in_place,
     k_sum_and_send, k_optimizer_step, k_fabric_aggregate, k_contention_communication};
 constexpr std::array<std::string_view, 17> k_use_processors{k_stream_copy,
                                                             k_stream_add,
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 17> k_use_processors{k_stream_copy,
                                                             k_numa_write,
                                                             k_host_memcpy,
                                                             k_reduce_sum,
-                                                            k_sum_cached,
+                                                            k_rehearsal,
                                                             k_sum_in_place,
                                                             k_sum_and_send,
                                                             k_optimizer_step,

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/contention.hpp"
+#include "documents/profile.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +19,8 @@ constexpr const char* k_payload = "payload";
 constexpr const char* k_stream = "stream";
 
 constexpr CellCase k_cases[] = {
+    {k_rehearsal, machine, k_rate, k_payload,
+     "small plans as `reckon run` plays them, by transport, strategy, ranks and size of a part"},
     {k_fabric_latency, machine, k_seconds, "",
      "how long an 8-byte write takes to reach a process that sleeps"},
     {k_fabric_write, machine, k_seconds, "",
@@ -61,8 +64,6 @@ constexpr CellCase k_cases[] = {
 
     {k_reduce_sum, machine, k_rate, k_payload,
      "summation of gradients, by element type, threads, operands and part size"},
-    {k_sum_cached, machine, k_rate, k_payload,
-     "the same where all operands but one were just written and are still in the caches"},
     {k_sum_in_place, machine, k_rate, k_stream,
      "memory traffic of sums that are written into each of their operands, in memory that "
      "processes share"},
@@ -115,6 +116,12 @@ constexpr CellCase k_cases[] = {
 };
 
 } // namespace
+
+std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal) {
+  constexpr std::uint64_t k_all = std::uint64_t{128} << 20U;
+  const auto ranks = static_cast<std::uint64_t>(std::max(1, rehearsal.threads));
+  return std::max(k_all / ranks / rehearsal.bytes, 2 * ranks) * rehearsal.bytes;
+}
 
 std::span<const CellCase> cell_cases() {
   return k_cases;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -23,7 +24,6 @@ inline constexpr const char* k_numa_write = "numa_to_numa_write_cpu";
 inline constexpr const char* k_link_bandwidth = "link_bandwidth";
 inline constexpr const char* k_host_memcpy = "host_memcpy";
 inline constexpr const char* k_reduce_sum = "reduce_sum";
-inline constexpr const char* k_sum_cached = "sum_cached";
 inline constexpr const char* k_sum_in_place = "sum_in_place";
 inline constexpr const char* k_sum_and_send = "sum_and_send";
 inline constexpr const char* k_optimizer_step = "optimizer_step";
@@ -31,6 +31,8 @@ inline constexpr const char* k_fabric_window = "fabric_write_window";
 inline constexpr const char* k_fabric_latency = "fabric_write_latency";
 inline constexpr const char* k_fabric_write = "fabric_write";
 inline constexpr const char* k_fabric_aggregate = "fabric_aggregate";
+/// A small plan of ranks that share the machine, played as a run plays it.
+inline constexpr const char* k_rehearsal = "rehearsal";
 
 // GPUs: names of nvbandwidth where it has one. Engines: ce, a copy engine; sm, a kernel on the
 // multiprocessors.
@@ -67,7 +69,8 @@ inline constexpr const char* k_bisection_random = "bisection_random";
 inline constexpr const char* k_bisection_by_racks = "bisection_by_racks";
 inline constexpr const char* k_uplink = "uplink_bandwidth";
 
-// Only in profiles that are imported or written by hand.
+// Only in profiles that are imported, written by hand or of an earlier version.
+inline constexpr const char* k_sum_cached = "sum_cached";
 inline constexpr const char* k_memory_read = "memory_read_bandwidth";
 inline constexpr const char* k_memory_write = "memory_write_bandwidth";
 inline constexpr const char* k_numa_mixed = "numa_to_numa_mixed_cpu";
@@ -78,8 +81,8 @@ inline constexpr const char* k_loaded_bandwidth = "memory_bandwidth_loaded";
 inline constexpr const char* k_pair_time_by_size = "pair_latency_by_size";
 inline constexpr const char* k_pair_rate_by_size = "pair_bandwidth_by_size";
 inline constexpr std::array k_not_probed{
-    k_memory_read,      k_memory_write,      k_numa_mixed,       k_loaded_latency,
-    k_loaded_bandwidth, k_pair_time_by_size, k_pair_rate_by_size};
+    k_memory_read,      k_memory_write,      k_numa_mixed,        k_loaded_latency,
+    k_loaded_bandwidth, k_pair_time_by_size, k_pair_rate_by_size, k_sum_cached};
 
 // CellKey::direction.
 inline constexpr const char* k_one_way = "one_way";
@@ -88,6 +91,11 @@ inline constexpr const char* k_two_way = "two_way";
 // Cell::unit.
 inline constexpr const char* k_seconds = "seconds";
 inline constexpr const char* k_bytes_per_second = "bytes_per_second";
+
+struct CellKey;
+/// Of each worker in a rehearsal: those of all ranks together are far longer than a processor's own
+/// caches, and each rank has at least two parts.
+[[nodiscard]] std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal);
 
 /// The fields of a CellKey by their names in a document, in the order of a CSV file's columns.
 inline constexpr std::array<std::string_view, 13> k_key_names{

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/profile.hpp"
 
-#include "core/optimizer.hpp"
-#include "core/stores.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
 #include "stats/summary.hpp"
@@ -13,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 
 namespace reckon {
@@ -24,31 +23,28 @@ constexpr std::array<std::string_view, 8> k_statuses{
 constexpr std::array<std::string_view, 2> k_units{"seconds", "bytes_per_second"};
 constexpr std::array<std::string_view, 2> k_conventions{"payload", "stream"};
 constexpr std::array<std::string_view, 2> k_directions{"one_way", "two_way"};
-constexpr std::array<std::string_view, 12> k_states{
-    "cold", "warm", "cached_source", "pinned", "pageable", "peer", "staged", "L1", "L2",
-    "L3",   "L4",   "memory"};
+constexpr std::array<std::string_view, 14> k_states{
+    "cold",     "warm",  "cached_source", "in_place", "sent", "pinned",
+    "pageable", "peer",  "staged",        "L1",       "L2",   "L3",
+    "L4",       "memory"};
 const std::array<std::string_view, 11> k_object_kinds = names_of<ObjectKind, 11>();
 const std::array<std::string_view, 3> k_peer_links = names_of<PeerLinkKind, 3>();
 constexpr Rule k_few = whole(1, 1'000'000'000);
 constexpr Rule k_number_of_system = whole(0, 1'000'000'000);
 
+constexpr const char* k_operations =
+    "^(sgd|momentum|rmsprop|adam|cached|streaming|ps_colocated|ps_noncolocated|ring|"
+    "(gemm|embedding)(_[1-9][0-9]{0,8})?)$";
+
 bool is_operation(std::string_view text) {
-  if (optimizer_named(text) || stores_named(text)) {
-    return true;
-  }
-  const std::size_t end = std::min(text.find('_'), text.size());
-  const std::string_view name = text.substr(0, end);
-  const std::string_view size = text.substr(end); // "" or "_256"
-  return (name == "gemm" || name == "embedding") &&
-         (size.empty() || (size.size() >= 2 && size.size() <= 10 && size[1] != '0' &&
-                           size.find_first_not_of("0123456789", 1) == size.npos));
+  static const std::regex pattern(k_operations);
+  return std::regex_match(text.begin(), text.end(), pattern);
 }
 
 constexpr Pattern k_operation{
-    "^(sgd|momentum|rmsprop|adam|cached|streaming|(gemm|embedding)(_[1-9][0-9]{0,8})?)$",
-    is_operation,
-    "must be one of sgd, momentum, rmsprop, adam, cached, streaming, gemm, embedding, or one of "
-    "the last two with its size, as gemm_256",
+    k_operations, is_operation,
+    "must be one of sgd, momentum, rmsprop, adam, cached, streaming, ps_colocated, "
+    "ps_noncolocated, ring, gemm, embedding, or one of the last two with its size, as gemm_256",
     "gemm_256"};
 
 /// "0000:17:00.0": domain, bus, device, function.
@@ -430,22 +426,24 @@ void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
   }
   v("threads", key.threads, k_few.maybe(),
     "Threads of one process at work at once; for pairs of processes the number of processors that "
-    "they share, if fewer than one each.");
+    "they share, if fewer than one each; ranks of a rehearsal.");
   v("pairs", key.pairs, k_few.maybe(), "Pairs of processes at work at once.");
   v("in_flight", key.in_flight, k_few.maybe(), "Writes under way in each direction of each pair.");
-  v("sources", key.sources, k_few.maybe(), "Operands of a summation; ranks of a collective.");
+  v("sources", key.sources, k_few.maybe(),
+    "Operands of a summation; ranks of a collective; workers of a rehearsal.");
   v("dtype", key.dtype, one_of(k_dtypes).maybe(), "Element type.");
   v("transport", key.transport, k_name.maybe(),
     "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", \"verbs;ofi_rxm\", ...");
   v("direction", key.direction, one_of(k_directions).maybe(), "One way, or both ways at once.");
   v("operation", key.operation, like(k_operation).maybe(),
-    "An optimizer; the stores of a sum (cached, streaming); or a computation with its size "
+    "An optimizer; the stores of a sum (cached, streaming); the strategy of a rehearsal; or a "
+    "computation with its size "
     "(gemm_256: side of the matrices; embedding_1000: lookups).");
   v("state", key.state, one_of(k_states).maybe(),
     "State of the caches: cold, warm, cached_source (only what is read); what holds what is "
-    "loaded: L1 to L4, memory; of the host "
-    "memory of a copy to or from a GPU: pinned, "
-    "pageable; way of a copy between GPUs: peer (directly), staged (through the host).");
+    "loaded: L1 to L4, memory; of the host memory of a copy to or from a GPU: pinned, pageable; "
+    "way of a copy between GPUs: peer (directly), staged (through the host); sums of a rehearsal: "
+    "in_place, sent.");
 }
 
 static void describe(Visitor& v, Cell& c) {

@@ -32,18 +32,20 @@ struct CellKey {
   std::string test{};       ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
   std::string from{}, to{}; ///< topology or machine ids; `to` may be empty
   std::uint64_t bytes = 0;  ///< message size, or footprint for memory tests
-  int threads = 0;          ///< of a process; processors of all pairs; of a GPU: blocks of 1024
-  int pairs = 0;            ///< pairs of processes at work at once
-  int in_flight = 0;        ///< writes posted and not completed, each direction of each pair
-  int sources = 0;          ///< operands of a summation
-  std::string dtype{};      ///< fp32, fp16, bf16
-  std::string transport{};  ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
-  std::string direction{};  ///< "one_way" or "two_way"
+  int threads = 0;     ///< of a process; processors of all pairs; of a GPU: blocks of 1024; of a
+                       ///< rehearsal: its ranks
+  int pairs = 0;       ///< pairs of processes at work at once
+  int in_flight = 0;   ///< writes posted and not completed, each direction of each pair
+  int sources = 0;     ///< operands of a summation; of a rehearsal: its workers
+  std::string dtype{}; ///< fp32, fp16, bf16
+  std::string transport{}; ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
+  std::string direction{}; ///< "one_way" or "two_way"
   /// Optimizer: sgd, momentum, rmsprop, adam; computation: gemm or embedding, with its size as in
-  /// gemm_256 (side of the matrices) and embedding_1000 (lookups)
+  /// gemm_256 (side of the matrices) and embedding_1000 (lookups); rehearsal: its strategy
   std::string operation{};
   /// Caches: cold or warm; host memory of a copy to or from a GPU: pinned or pageable; a copy
-  /// between GPUs: peer (directly) or staged (by way of the host)
+  /// between GPUs: peer (directly) or staged (by way of the host); rehearsal: its sums are made
+  /// in_place or sent
   std::string state{};
   auto operator<=>(const CellKey&) const = default;
   /// One line for people and for sorting: "fabric_write m0->m0 tcp;ofi_rxm one_way 4194304 B".

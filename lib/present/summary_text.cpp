@@ -61,7 +61,6 @@ constexpr Part k_parts[] = {
     {k_device_read_ce, &fast_copy},
     {k_gpu_reduce, &usual_gpu_sum},
     {k_reduce_sum, &usual_sum},
-    {k_sum_cached, &usual_sum},
     {k_sum_in_place, &usual_sum},
     {k_sum_and_send, &usual_sum},
     {k_optimizer_step, &everything},

@@ -20,8 +20,6 @@
 namespace reckon {
 namespace {
 
-/// Of the budget, what visits may take; the rest goes into what campaigns prepare.
-constexpr double k_visits_share = 0.6;
 constexpr int k_most_visits = 20;
 /// With less of what it takes, a visit is not worth starting.
 constexpr double k_shortest_visit = 0.2;
@@ -30,12 +28,23 @@ constexpr double k_drift_limit = 0.10;
 constexpr double k_visits_differ = 0.10;
 constexpr std::size_t k_least_samples = 5;
 
-/// Of all cells of all campaigns: their visits (CellPlan::visit), or what the first takes more.
-Seconds seconds_of(const std::vector<Campaign>& campaigns, Seconds CellPlan::*part) {
+/// What the first visits of all cells take more than the others.
+Seconds first_visits(const std::vector<Campaign>& campaigns) {
   Seconds all(0);
   for (const Campaign& campaign : campaigns) {
     for (const CellPlan& plan : campaign.plans) {
-      all += plan.*part;
+      all += plan.first;
+    }
+  }
+  return all;
+}
+
+/// Of all cells of all campaigns, in so many passes of so many visits.
+Seconds all_visits(const std::vector<Campaign>& campaigns, int passes, int visits) {
+  Seconds all(0);
+  for (const Campaign& campaign : campaigns) {
+    for (const CellPlan& plan : campaign.plans) {
+      all += std::min(passes, campaign.passes) * (campaign.once ? 1 : visits) * plan.visit;
     }
   }
   return all;
@@ -45,15 +54,19 @@ Seconds seconds_of(const std::vector<Campaign>& campaigns, Seconds CellPlan::*pa
 struct Course {
   int passes = k_passes, visits = k_visits; ///< visits of each pass
   [[nodiscard]] int visits_of(const Campaign& campaign) const { return campaign.once ? 1 : visits; }
+  /// Whether the campaign is in pass number `pass`.
+  [[nodiscard]] bool has(const Campaign& campaign, int pass) const {
+    return pass == 0 || pass > passes - campaign.passes;
+  }
 };
 
 Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
   Course course;
-  const Seconds once = seconds_of(campaigns, &CellPlan::visit);
+  const Seconds once = all_visits(campaigns, 1, 1);
   if (!budget || once <= Seconds(0)) {
     return course;
   }
-  const double times = k_visits_share * (*budget - seconds_of(campaigns, &CellPlan::first)) / once;
+  const double times = k_visits_share * (*budget - first_visits(campaigns)) / once;
   course.passes = times < k_passes ? 1 : k_passes;
   course.visits = static_cast<int>(std::clamp(times / course.passes, 1.0, double{k_most_visits}));
   return course;
@@ -78,11 +91,13 @@ public:
   RunResult run() {
     m_guard.begin();
     for (const Campaign& campaign : m_campaigns) {
-      m_to_come += m_course.passes * planned(campaign);
+      m_to_come += std::min(m_course.passes, campaign.passes) * planned(campaign);
     }
     for (int pass = 0; pass < m_course.passes; ++pass) {
       for (std::size_t c = 0; c < m_campaigns.size() && !over(); ++c) {
-        run_campaign(c);
+        if (m_course.has(m_campaigns[c], pass)) {
+          run_campaign(c);
+        }
       }
     }
     conclude();
@@ -209,8 +224,9 @@ private:
                                  : fmt::format("no time left of {}",
                                                to_text(m_options.budget.value_or(Seconds(0)))));
         }
-        m_result.cells.push_back(progress.ended ? progress.visits.back()
-                                                : merged(progress.visits, k_keep_samples));
+        m_result.cells.push_back(
+            progress.ended ? progress.visits.back()
+                           : merged(progress.visits, k_keep_samples, m_campaigns[c].typical));
         if (const auto ratio = drift_of(progress); ratio && m_result.cells.back().has_value()) {
           ratios.push_back(*ratio);
         }
@@ -291,7 +307,7 @@ Cell empty_cell(const CellPlan& plan) {
   return cell;
 }
 
-Cell merged(std::span<const Cell> visits, std::size_t keep) {
+Cell merged(std::span<const Cell> visits, std::size_t keep, bool typical) {
   std::vector<const Cell*> best;
   for (const Cell& visit : visits) {
     if (visit.has_value()) {
@@ -307,7 +323,7 @@ Cell merged(std::span<const Cell> visits, std::size_t keep) {
   };
   std::vector<const Cell*> ranked = best;
   std::stable_sort(ranked.begin(), ranked.end(), faster);
-  ranked.resize((ranked.size() + 1) / 2);
+  ranked.resize(typical ? ranked.size() : (ranked.size() + 1) / 2);
   const auto counts = [&](const Cell* cell) {
     return std::find(ranked.begin(), ranked.end(), cell) != ranked.end();
   };
@@ -346,9 +362,8 @@ std::size_t RunResult::count(CellStatus status) const {
 }
 
 Seconds estimate(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
-  return budget.value_or(k_passes * k_visits * seconds_of(campaigns, &CellPlan::visit) /
-                             k_visits_share +
-                         seconds_of(campaigns, &CellPlan::first));
+  return budget.value_or(all_visits(campaigns, k_passes, k_visits) / k_visits_share +
+                         first_visits(campaigns));
 }
 
 RunResult run_campaigns(const std::vector<Campaign>& campaigns, const RunnerOptions& options,

@@ -33,14 +33,22 @@ struct CellPlan {
 /// For a cell that could not be measured for this reason.
 [[nodiscard]] CellStatus status_of(const Error& error);
 
+/// Of the time of a probe, what visits may take; the rest goes into what campaigns prepare.
+inline constexpr double k_visits_share = 0.6;
+/// Number of passes through all campaigns, and of visits of each cell in a pass.
+inline constexpr int k_passes = 3, k_visits = 2;
+
 /// A group of cells with shared resources.
 struct Campaign {
   std::string name{};
   std::vector<CellPlan> plans{};
   /// Called before the first and after the last cell of each pass. May be empty.
   std::function<void()> begin{}, end{};
-  bool once = false; ///< one visit a pass: begin measures
-  bool last = false; ///< to be measured after all cells that plans are made from
+  bool once = false;     ///< one visit a pass: begin measures
+  bool last = false;     ///< to be measured after all cells that plans are made from
+  int passes = k_passes; ///< that it is in: the first, then the last ones
+  /// All visits count: what usually happens is asked, not what the machine can do.
+  bool typical = false;
 };
 
 /// Merges the measurements of one cell, in their order: the faster half of those with a value (of
@@ -48,11 +56,9 @@ struct Campaign {
 /// down, so these are a quiet machine's values if it was quiet half of the time. The cell is noisy
 /// when the counted medians differ by more than a tenth, when the samples vary by more than a tenth
 /// (median absolute deviation), or when there are fewer than five. Keeps at most `keep` samples.
-/// `visits` is not empty; without any value the last one is returned.
-[[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep);
-
-/// Number of passes through all campaigns, and of visits of each cell in a pass.
-inline constexpr int k_passes = 3, k_visits = 2;
+/// `typical`: all with a value count. `visits` is not empty; without any value the last one is
+/// returned.
+[[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep, bool typical = false);
 
 struct RunnerOptions {
   /// Less time than all visits take makes them shorter, then fewer, in all campaigns alike; more

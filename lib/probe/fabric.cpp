@@ -58,7 +58,7 @@ public:
     const int most = m_options.max_pairs > 0 ? m_options.max_pairs : std::max(4, cores / 2);
     for (int pairs = 1; pairs <= most; pairs *= 2) {
       const bool usual =
-          pairs <= 4 || 2 * pairs > most || std::countr_zero(static_cast<unsigned>(pairs)) % 2 == 0;
+          2 * pairs > most || std::countr_zero(static_cast<unsigned>(pairs)) % 2 == 0;
       if (usual || m_options.thorough) {
         m_pairs.push_back(pairs);
       }
@@ -174,9 +174,6 @@ private:
     task.bytes = key.bytes;
     task.in_flight = static_cast<std::uint32_t>(key.in_flight);
     task.cpu = key.threads == 1 ? m_options.cpus.front() : -1;
-    // As many slots as a server has when each of these ranks works for all others.
-    task.slots = key.state == "warm" ? k_in_flight * static_cast<std::uint64_t>(ranks - 1) : 0;
-    task.sources = key.state == "cached_source" ? 2 : 0;
     std::vector<FlowOutcome> outcomes =
         crew(key.transport)
             .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
@@ -305,18 +302,14 @@ CellPlan write_plan(const std::shared_ptr<Bench>& bench, const std::string& tran
 }
 
 CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
-                        std::uint64_t bytes, int pairs, bool two_way,
-                        const std::string& state = "cold") {
+                        std::uint64_t bytes, int pairs, bool two_way) {
   CellPlan plan = write_plan(bench, transport, bytes, two_way);
   plan.key.test = k_fabric_aggregate;
   plan.key.pairs = pairs;
-  plan.key.state = state;
+  plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
   plan.visit = Seconds(0.06);
-  if (state != "warm") { // there no more writes are in flight than a window has slots
-    plan.first = k_search * plan.visit;
-    plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
-    plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };
-  }
+  plan.first = k_search * plan.visit;
+  plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };
   return plan;
 }
 
@@ -342,30 +335,22 @@ CellPlan latency_plan(const std::shared_ptr<Bench>& bench, const std::string& tr
 Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
   const FabricProbeOptions& options = bench->options();
   const bool all = options.thorough, most = all || transport == options.transports.front();
-  Campaign campaign{.name = transport, .plans = {latency_plan(bench, transport)}, .end = [bench] {
-                      bench->dismiss();
-                    }};
+  Campaign campaign{.name = transport,
+                    .plans = {latency_plan(bench, transport)},
+                    .end = [bench] { bench->dismiss(); },
+                    .passes = 2}; // to start the processes takes as long as some cells
   std::vector<CellPlan>& plans = campaign.plans;
   for (const bool two_way : all ? std::vector{true, false} : std::vector{true}) {
     for (const int pairs : bench->pairs()) {
       for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
-        const bool usual = kib == 1024;
-        if (most || usual) {
+        if (all || kib == 1024) {
           plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way));
-        }
-        // Of longer ones no window of several stays in a cache.
-        if (two_way && kib <= 1024 && most && (all || usual)) {
-          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "warm"));
-        }
-        if (two_way && (most || usual)) {
-          plans.push_back(
-              aggregate_plan(bench, transport, kib << 10U, pairs, two_way, "cached_source"));
         }
       }
     }
     if (two_way && options.cpus.size() > 1) {
       for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
-        if (most || kib == 1024) {
+        if (all || kib == 1024) {
           plans.push_back(one_processor_plan(bench, transport, kib << 10U));
         }
       }

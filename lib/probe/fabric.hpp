@@ -33,14 +33,9 @@ struct FabricProbeOptions : FabricCrewOptions {
 ///                       one; sources and targets go round 64 MiB and more.
 /// fabric_aggregate      bytes per second of all pairs together, each sender moving the same number
 ///                       of bytes: total / (last end - first begin), an end being when the receiver
-///                       has everything. Targets go round as the sources do ("cold", as the results
-///                       of a sum that go into a gradient), or are the few places of a server's
-///                       window, again and again ("warm"), so that caches help as they do there.
-///                       Or sources are two places in turn ("cached_source"), as sums that were
-///                       just made.
-///                       Cold ones with as many writes in flight, 4, 8, ... 32, as make them no
-///                       faster any more (in_flight says how many); also of one pair whose
-///                       processes share one processor (threads: 1).
+///                       has everything. Targets go round as the sources do. With as many writes in
+///                       flight, 4, 8, ... 32, as make them no faster any more (in_flight says how
+///                       many); also of one pair whose processes share one processor (threads: 1).
 ///
 /// The first and last writes of each series are checked afterwards, outside of the time. What hangs
 /// or dies is killed, its cell says so, and the next cell starts new processes. A campaign for each

@@ -88,8 +88,6 @@ std::string encode(const FlowTask& task) {
               {"warm_up", task.warm_up},
               {"count", task.count},
               {"keep_load", task.keep_load},
-              {"slots", task.slots},
-              {"sources", task.sources},
               {"cpu", task.cpu}}
       .dump();
 }
@@ -98,7 +96,7 @@ FlowTask decode_task(const std::string& text) {
   const Json json = parse_json(text, "task of rank 0");
   const JsonView view(json, "task of rank 0");
   view.only({"kind", "flows", "lanes", "bytes", "in_flight", "first", "warm_up_ns", "window_ns",
-             "windows", "warm_up", "count", "keep_load", "slots", "sources", "cpu"});
+             "windows", "warm_up", "count", "keep_load", "cpu"});
   constexpr int k_most = 1 << 20;
   FlowTask task;
   const auto kind =
@@ -122,8 +120,6 @@ FlowTask decode_task(const std::string& text) {
   task.warm_up = view.at("warm_up").count();
   task.count = view.at("count").count();
   task.keep_load = view.at("keep_load").boolean();
-  task.slots = view.at("slots").count();
-  task.sources = view.at("sources").count();
   task.cpu = view.at("cpu").integer(-1, k_most);
   return task;
 }
@@ -279,15 +275,13 @@ void FlowRank::connect(const std::vector<std::string>& addresses) {
 
 std::uint64_t FlowRank::source_of(std::uint64_t number) const {
   const std::uint64_t place = place_of_write(m_task.bytes);
-  const std::uint64_t room = m_source.size() / place;
-  const std::uint64_t places = m_task.sources > 0 ? std::min(room, m_task.sources) : room;
-  return (m_task.first + number) % places * place;
+  return (m_task.first + number) % (m_source.size() / place) * place;
 }
 
 std::uint64_t FlowRank::target_of(std::uint64_t region, std::uint64_t slots,
                                   std::uint64_t number) const {
-  // Without slots a series goes on where the one before ended: so much memory is in no cache.
-  const bool goes_on = m_task.kind == FlowTask::Kind::series && m_task.slots == 0;
+  // A series goes on where the one before ended: so much memory is in no cache.
+  const bool goes_on = m_task.kind == FlowTask::Kind::series;
   return region + (goes_on ? m_task.first + number : number) % slots * place_of_write(m_task.bytes);
 }
 
@@ -333,10 +327,7 @@ void FlowRank::prepare(const FlowTask& task) {
         continue;
       }
       const std::uint32_t all = flows_to[static_cast<std::size_t>(flow.to)];
-      std::uint64_t room = slots(task.bytes, all, task.lanes.size());
-      if (task.slots > 0) {
-        room = std::min(room, task.slots);
-      }
+      const std::uint64_t room = slots(task.bytes, all, task.lanes.size());
       if (room == 0 || all > k_most_flows) {
         fail(ErrorKind::internal,
              fmt::format("no room for {} flows of {} bytes to rank {}", all, task.bytes, flow.to));
@@ -604,12 +595,11 @@ std::string FlowRank::stop_and_describe() {
 }
 
 /// Calls act(source, target, bytes) for both ends of the writes of a flow that are checked: the
-/// last ones, as far as they stay in their places, and the first ones of a series without slots,
-/// which brings each place the same data again.
+/// last ones, as far as they stay in their places, and the first ones of a series, which brings
+/// each place the same data again.
 template <class Act>
 void FlowRank::for_checked(const In& in, Act act) const {
   const bool series = m_task.kind == FlowTask::Kind::series;
-  const bool again = series && m_task.slots == 0;
   const std::uint64_t all = series ? m_task.count : in.arrived;
   const std::uint64_t end = std::min(m_task.bytes, k_checked_end);
   const auto both_ends = [&](std::uint64_t number) {
@@ -617,9 +607,9 @@ void FlowRank::for_checked(const In& in, Act act) const {
     act(from, to, end);
     act(from + m_task.bytes - end, to + m_task.bytes - end, end);
   };
-  for (std::uint64_t i = 0; i < std::min({all, again ? all : in.slots, k_checked_writes}); ++i) {
+  for (std::uint64_t i = 0; i < std::min({all, series ? all : in.slots, k_checked_writes}); ++i) {
     both_ends(all - 1 - i);
-    if (again) {
+    if (series) {
       both_ends(i);
     }
   }

@@ -53,12 +53,6 @@ struct FlowTask {
   /// series: after `count` writes keeps sending until the receiver has them, so that the load lasts
   /// until the slower of two directions is done.
   bool keep_load = false;
-  /// series: targets are this many places (or as many as there is room for), again and again, as
-  /// the slots of a server's window; 0: they go round as the sources do.
-  std::uint64_t slots = 0;
-  /// Writes come from this many places in turn, as results that were just computed; 0: from all
-  /// over the source.
-  std::uint64_t sources = 0;
   int cpu = -1; ///< the processor of all ranks' lanes; -1: each has that of its rank
   bool operator==(const FlowTask&) const = default;
 };

@@ -63,7 +63,9 @@ std::vector<int> processors(const Topology& topology) {
 /// The transports to measure: those asked for, or all there are.
 std::vector<std::string> transports_to_measure(const ProbeOptions& options,
                                                std::vector<std::string>& why_not) {
-  const auto is_fabric_case = [](const std::string& name) { return name.starts_with("fabric_"); };
+  const auto is_fabric_case = [](const std::string& name) {
+    return name.starts_with("fabric_") || name == k_rehearsal;
+  };
   if (!options.only.empty() &&
       std::none_of(options.only.begin(), options.only.end(), is_fabric_case)) {
     return {}; // asking libfabric takes a third of a second
@@ -134,6 +136,11 @@ public:
     fabric.interrupted = options.interrupted;
     fabric.started = [this](pid_t pid) { m_guard.add_own_process(pid); };
     std::ranges::move(fabric_campaigns(fabric, clock), std::back_inserter(m_campaigns));
+    if (options.rehearse && !transports.empty()) {
+      std::ranges::move(options.rehearse({k_machine, m_cpus.size(), transports, options.thorough,
+                                          options.interrupted}),
+                        std::back_inserter(m_campaigns));
+    }
     if (!m_discovery.cuda_gpus.empty()) { // they fork, which nobody may who has used CUDA
       const auto pairs = std::make_shared<GpuPairs>(
           gpu_pair_places(m_bench, m_discovery.topology, m_discovery.cuda_gpus),

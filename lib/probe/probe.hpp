@@ -25,11 +25,24 @@ struct ProbeRequest {
   std::function<void(double done, std::string_view what, Seconds left)> progress;
 };
 
+struct Campaign;
+
+/// Where plans are rehearsed.
+struct RehearsalStage {
+  std::string machine;                 ///< id
+  std::uint64_t processors = 1;        ///< for ranks
+  std::vector<std::string> transports; ///< in the order of their cells; one at least
+  bool thorough = false;
+  std::function<bool()> interrupted;
+};
+
 struct ProbeOptions : ProbeRequest {
   std::optional<Seconds> budget; ///< for everything; absent: the cells' own time
   bool thorough = false;         ///< whole curves and all combinations
   std::vector<std::string> only; ///< cases; empty: all
   bool nvlink = true;            ///< false: GPUs are measured as if PCIe alone joined them
+  /// Plays plans on the machine; empty: nothing does.
+  std::function<std::vector<Campaign>(const RehearsalStage&)> rehearse;
   /// Told once before the measuring starts.
   std::function<void(std::size_t cells, Seconds estimate)> starting;
 };

@@ -131,38 +131,6 @@ std::vector<NodeMemory> memory_near(const Workbench& bench, int threads, std::ui
   return near;
 }
 
-/// What a server does with parts that workers have just written into its slots: of each operand but
-/// the first, two places in turn.
-CellPlan cached_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
-  constexpr std::size_t k_places = 2;
-  return cold_plan(
-      bench,
-      {.test = k_sum_cached,
-       .bytes = part,
-       .threads = threads,
-       .sources = sources,
-       .dtype = std::string(name_of(dtype))},
-      [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
-        const Seconds since = bench.clock().now();
-        const auto slots = static_cast<std::size_t>(sources - 1);
-        const std::vector<NodeMemory> near =
-            memory_near(bench, cell.key.threads, k_places * slots * part);
-        for (const NodeMemory& memory : near) {
-          std::ranges::fill(memory.bytes(), std::byte{0});
-        }
-        const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
-          std::array<void*, 8> from{rows.array<std::byte>(thread, index, 0)};
-          std::byte* const first = near[thread].bytes().data() + index % k_places * slots * part;
-          for (std::size_t slot = 0; slot < slots; ++slot) {
-            from[slot + 1] = first + slot * part;
-          }
-          sum_into(dtype, from[0], {from.data(), slots + 1}, part / size_of(dtype));
-        };
-        measure_rows(bench, 1, static_cast<double>(part) * (sources - 1), sum, cell,
-                     bench.left(since, budget));
-      });
-}
-
 /// Memory that processes can share, as the ranks of a run have it: its pages are small where the
 /// system gives shared memory no large ones. Kept from one cell to the next.
 class SharedMemory {
@@ -296,7 +264,6 @@ std::vector<CellPlan> shared_memory_plans(Workbench& bench) {
       for (const int sources : {2, 4, 8}) {
         if (bench.thorough() || dtype == DType::fp32 || sources == 2) {
           plans.push_back(in_place_plan(bench, memory, dtype, threads, sources, k_mib));
-          plans.push_back(cached_plan(bench, dtype, threads, sources, k_mib));
         }
       }
     }

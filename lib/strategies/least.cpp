@@ -77,8 +77,11 @@ LeastTime least_time(const CostModel& model, double model_bytes) {
 void lower_bound(Prediction& prediction, const LeastTime& least) {
   constexpr double k_rounding = 1e-9; // what is the same keeps its own words
   if (least.seconds < prediction.bound_seconds * (1 - k_rounding)) {
-    prediction.busiest_seconds = prediction.bound_seconds;
-    prediction.busiest_by = std::exchange(prediction.bound_by, least.by);
+    if (prediction.bound_seconds <= prediction.mid_seconds) { // else plans of it were seen faster
+      prediction.busiest_seconds = prediction.bound_seconds;
+      prediction.busiest_by = prediction.bound_by;
+    }
+    prediction.bound_by = least.by;
     prediction.bound_seconds = least.seconds;
   }
   const double bound = prediction.bound_seconds;

@@ -198,6 +198,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
   place(profile, roles, what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s);
   if (m_one_machine) {
     read_shared(profile);
+    read_rehearsals(profile);
   } else {
     read_ports(profile, what_if);
   }
@@ -205,7 +206,6 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
   if (m_reduce.empty()) {
     m_assumed.emplace_back("sums take no time: the profile has no reduce_sum");
   }
-  read_sums(profile, k_sum_cached, m_reduce_cached);
   read_sums(profile, k_sum_in_place, m_in_place);
   read_memory(profile);
   read_stores(profile);
@@ -297,16 +297,15 @@ void CostModel::read_shared(const Profile& profile) {
   }
   std::size_t noisy = 0;
   pattern.transport = m_transport;
-  const std::vector<const Cell*> cells = profile.select(pattern);
+  std::vector<const Cell*> cells = profile.select(pattern);
+  std::erase_if(cells, [](const Cell* cell) { // caches help as an earlier version had it
+    return cell->key.state == "warm" || cell->key.state == "cached_source";
+  });
   const Rate spread = spread_of(cells);
   for (const Cell* const cell : cells) {
     noisy += cell->status == CellStatus::noisy ? 1 : 0;
     const bool one_processor = cell->key.threads == 1;
-    const std::string& state = cell->key.state;
-    RateLaw& law = one_processor              ? m_one_processor
-                   : state == "warm"          ? m_slots
-                   : state == "cached_source" ? m_results
-                                              : m_shared;
+    RateLaw& law = one_processor ? m_one_processor : m_shared;
     law.add(2.0 * cell->key.pairs, 2, static_cast<double>(cell->key.bytes),
             scaled(spread, cell->p50));
   }
@@ -328,6 +327,25 @@ void CostModel::read_shared(const Profile& profile) {
   read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
                                   m_transport, cells.size(), noisy));
+}
+
+void CostModel::read_rehearsals(const Profile& profile) {
+  const std::vector<const Cell*> cells = profile.select(
+      {.test = k_rehearsal, .from = m_ranks.front().machine, .transport = m_transport});
+  const Rate spread = spread_of(cells);
+  for (const Cell* const cell : cells) {
+    const CellKey& key = cell->key;
+    if (key.threads > 0 && key.sources > 0 && key.sources <= key.threads && key.bytes > 0) {
+      m_rehearsed.push_back(
+          {key.operation, key.state == "in_place", static_cast<double>(key.threads),
+           static_cast<double>(key.sources), static_cast<double>(key.bytes),
+           static_cast<double>(rehearsed_gradient_bytes(key)), scaled(spread, cell->p50)});
+    }
+  }
+  if (!cells.empty()) {
+    m_sources.push_back(
+        fmt::format("rehearsal over {}: {}", m_transport, counted(cells.size(), "plan")));
+  }
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
@@ -492,7 +510,7 @@ void CostModel::read_sums(const Profile& profile, const char* test, Sums& sums) 
                        scaled(spread, cell->p50));
     }
   }
-  if (!cells.empty() && test != std::string_view(k_sum_cached)) {
+  if (!cells.empty()) {
     m_sources.push_back(fmt::format("{}: {}", test, counted(cells.size(), "cell")));
   }
 }
@@ -644,19 +662,8 @@ std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
   return rate;
 }
 
-Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {
-  const auto cold = [&](double bytes) {
-    return scaled(m_shared.at(talkers, 2, bytes), shorter_parts(m_shared, bytes));
-  };
-  const RateLaw& warm = target == Target::slots ? m_slots : m_results;
-  const Rate rate = cold(part_bytes);
-  if (target == Target::gradients || warm.empty()) {
-    return rate;
-  }
-  // Parts shorter than any of the law gain as much as its shortest, but are no faster than these.
-  const double bytes = std::max(part_bytes, warm.shortest());
-  const double cached = warm.at(talkers, 2, bytes).mid;
-  return scaled(rate, std::max(1.0, cached / std::max(cold(bytes).mid, rate.mid)));
+Rate CostModel::shared_rate(double talkers, double part_bytes) const {
+  return scaled(m_shared.at(talkers, 2, part_bytes), shorter_parts(m_shared, part_bytes));
 }
 
 double CostModel::shorter_parts(const RateLaw& law, double part_bytes) const {
@@ -675,7 +682,7 @@ std::optional<Rate> CostModel::one_processor_rate(double part_bytes) const {
 }
 
 double CostModel::best_shared_rate() const {
-  return std::max({m_shared.best(), m_slots.best(), m_results.best()});
+  return m_shared.best();
 }
 
 double CostModel::port_efficiency(double part_bytes) const {
@@ -698,17 +705,6 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
   return law == nullptr
              ? Rate{k_infinite, k_infinite, k_infinite}
              : scaled(law->at(threads, static_cast<double>(sources), part_bytes), 1.0 / threads);
-}
-
-double CostModel::cached_sum_gain(DType dtype, int threads, std::size_t sources) const {
-  if (m_reduce.empty() || m_reduce_cached.empty()) {
-    return 1;
-  }
-  // The gain of one element type, which is another where sums of this one were not measured cached.
-  const DType of = m_reduce_cached.contains(dtype) ? dtype : m_reduce_cached.begin()->first;
-  const RateLaw *const cached = law_of(m_reduce_cached, of), *const cold = law_of(m_reduce, of);
-  const auto operands = static_cast<double>(sources);
-  return cached->at(threads, operands, k_piece).mid / cold->at(threads, operands, k_piece).mid;
 }
 
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {

@@ -77,20 +77,12 @@ public:
   [[nodiscard]] const std::vector<std::size_t>& workers() const { return m_workers; }
   [[nodiscard]] const std::vector<std::size_t>& servers() const { return m_servers; }
 
-  /// Where ranks that share a machine write: it decides whether the caches help.
-  enum class Target {
-    gradients, ///< all over the peer's gradient: as if never cached
-    slots,     ///< the few slots of a window, again and again
-    results,   ///< as gradients, of sums just made: their sources are cached
-  };
   /// Bytes per second that all ranks of one machine write to each other together, `talkers` of them
   /// at once, in parts of `part_bytes`.
-  [[nodiscard]] Rate shared_rate(double talkers, double part_bytes, Target target) const;
+  [[nodiscard]] Rate shared_rate(double talkers, double part_bytes) const;
   /// Bytes per second that ranks write to each other, all over their gradients, on one processor
   /// while the others are idle; absent where the profile lacks it.
   [[nodiscard]] std::optional<Rate> one_processor_rate(double part_bytes) const;
-  /// The machine's last-level caches together; 0: unknown.
-  [[nodiscard]] double cache_bytes() const { return m_cache_bytes; }
   /// The greatest measured rate between ranks of the shared machine.
   [[nodiscard]] double best_shared_rate() const;
   /// The greatest measured rate of reading and writing this machine's memory, for bounds, and the
@@ -105,6 +97,14 @@ public:
                                                   std::size_t operands) const;
   /// Rate of a port relative to its best, for parts of this size: in (0, 1].
   [[nodiscard]] double port_efficiency(double part_bytes) const;
+  /// What a small plan took on the machine that the ranks share, over their transport.
+  struct Rehearsed {
+    std::string strategy;
+    bool in_place = false;
+    double ranks = 0, workers = 0, part_bytes = 0, gradient_bytes = 0;
+    Rate bytes_per_s; ///< of the gradient
+  };
+  [[nodiscard]] const std::vector<Rehearsed>& rehearsed() const { return m_rehearsed; }
   /// The rates that a run measures again before and after, for sums in place or not; absent between
   /// machines and where the profile lacks them.
   [[nodiscard]] std::optional<MachineRates> machine_rates(bool in_place) const;
@@ -112,9 +112,6 @@ public:
   /// counts (n-1) b).
   [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,
                                  double part_bytes) const;
-  /// How much faster sums are whose operands but one are still in the caches, as they were just
-  /// written; 1 where the profile does not say.
-  [[nodiscard]] double cached_sum_gain(DType dtype, int threads, std::size_t sources) const;
   /// Operand bytes per second that one lane of a rank adds up: reduce_rate(), times what the stores
   /// gain that it writes its sums with.
   [[nodiscard]] Rate sum_rate(const RankModel& rank, DType dtype, std::size_t sources,
@@ -171,6 +168,7 @@ private:
   void read_memory(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
+  void read_rehearsals(const Profile& profile);
 
   /// The rate of parts shorter than any of the law, as a factor of that of its shortest.
   [[nodiscard]] double shorter_parts(const RateLaw& law, double part_bytes) const;
@@ -182,11 +180,10 @@ private:
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
-  RateLaw m_shared{RateLaw::Beyond::shared}; ///< Target::gradients, by writing threads
-  RateLaw m_slots{RateLaw::Beyond::shared}, m_results{RateLaw::Beyond::shared};
+  RateLaw m_shared{RateLaw::Beyond::shared}; ///< by writing threads
   RateLaw m_one_processor;
   std::optional<Curve> m_write_curve;
-  Sums m_reduce, m_reduce_cached;    ///< operand bytes, by threads
+  Sums m_reduce;                     ///< operand bytes, by threads
   Sums m_in_place;                   ///< memory traffic, by threads
   double m_best_memory = 0;          ///< rate of memory traffic; 0: not measured
   std::map<double, double> m_cached; ///< the same of all cores' copies in caches, by their bytes
@@ -197,6 +194,7 @@ private:
   std::map<std::pair<Optimizer, std::string>, RateLaw> m_steps; ///< by machine and threads
   RateLaw m_copies;                                             ///< of one thread, by bytes
   RateLaw m_streams{RateLaw::Beyond::shared};                   ///< copied bytes, by threads
+  std::vector<Rehearsed> m_rehearsed;
   double m_latency_s = 0, m_mean_latency_s = 0;
   std::vector<std::string> m_sources, m_assumed;
   int m_ports = 1;

@@ -92,8 +92,7 @@ PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, const Pla
   const double threads = std::clamp(talkers, 1.0, static_cast<double>(model.cores()));
   PlanNetwork network;
   network.stations.emplace_back("memory");
-  network.network.station_bytes_per_s.push_back(
-      model.shared_rate(talkers, part_bytes, CostModel::Target::gradients).mid);
+  network.network.station_bytes_per_s.push_back(model.shared_rate(talkers, part_bytes).mid);
   network.network.latency_s = model.latency_s();
   network.network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks, {0}));
   const std::set<std::uint64_t> servers(plan.parts.server.begin(), plan.parts.server.end());

@@ -3,9 +3,8 @@
 
 #include "core/units.hpp"
 #include "equations/ring.hpp"
-#include "strategies/least.hpp"
+#include "strategies/one_machine.hpp"
 #include "strategies/parts.hpp"
-#include "strategies/processors.hpp"
 
 #include <fmt/format.h>
 
@@ -24,133 +23,6 @@ double sum(const std::vector<double>& v) {
 
 void set(Prediction& p, Estimate e, double seconds) {
   (e == Estimate::lo ? p.lo_seconds : e == Estimate::mid ? p.mid_seconds : p.hi_seconds) = seconds;
-}
-
-double active_ranks(const Load& load) {
-  return static_cast<double>(std::count_if(load.egress_bytes.begin(), load.egress_bytes.end(),
-                                           [](double b) { return b > 0; }));
-}
-
-/// Lanes are dealt to the processors in turn, as a run deals them.
-std::vector<ProcessorWork> processor_work(const CostModel& model, const Load& load) {
-  const auto lanes = static_cast<std::size_t>(model.ranks().front().lanes);
-  std::vector<ProcessorWork> processors(std::max<std::size_t>(1, model.cores()));
-  for (std::size_t i = 0; i < load.egress_bytes.size() * lanes; ++i) {
-    ProcessorWork& processor = processors[i % processors.size()];
-    processor.moved_bytes += load.egress_bytes[i / lanes] / static_cast<double>(lanes);
-    processor.summed_bytes += load.summed_bytes[i / lanes] / static_cast<double>(lanes);
-  }
-  return processors;
-}
-
-/// Whether a slot of a window is still in the machine's caches when it is written again: all that
-/// is read and written in between, for a window of parts, fits into them.
-bool slots_stay_cached(const CostModel& model, const Load& load, const PartShape& shape) {
-  const double gradient = sum(load.summed_bytes) / static_cast<double>(load.operands - 1);
-  // Of each part its pushes are read and written once, its own gradient or sum is, and each that
-  // comes back is written.
-  const double touched = (load.slot_bytes + sum(load.egress_bytes)) / gradient + 1;
-  return shape.window_parts * model.ranks().front().lanes * shape.part_bytes * touched <=
-         model.cache_bytes();
-}
-
-/// Whether a sum is still in the caches when it is sent: on each processor it and one copy of it
-/// fit into them.
-bool results_are_cached(const CostModel& model, const PartShape& shape) {
-  return 2 * shape.part_bytes * static_cast<double>(model.cores()) <= model.cache_bytes();
-}
-
-/// Whether the operands of a sum that came into slots are still in the caches: each lane has a
-/// processor of its own, so that it sums what comes at once, and those of a part fit into the
-/// caches on each.
-bool operands_are_cached(const CostModel& model, const Load& load, const PartShape& shape) {
-  const double lanes = active_ranks(load) * model.ranks().front().lanes;
-  return load.slot_bytes > 0 && lanes <= static_cast<double>(model.cores()) &&
-         static_cast<double>(load.operands * model.cores()) * shape.part_bytes <=
-             model.cache_bytes();
-}
-
-} // namespace
-
-Prediction predict_shared(const CostModel& model, const Load& load, const PartShape& shape) {
-  using Target = CostModel::Target;
-  Prediction p;
-  const double moved = sum(load.egress_bytes);
-  const double ranks = active_ranks(load);
-  const int lanes = model.ranks().front().lanes;
-  const double talkers = ranks * lanes;
-  p.bound_seconds = moved / model.best_shared_rate();
-  p.bound_by = fmt::format("{} between ranks at the best rate ever measured, {}",
-                           to_text(Bytes(static_cast<std::uint64_t>(moved))),
-                           to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
-  const std::vector<ProcessorWork> processors = processor_work(model, load);
-  const double into_slots = slots_stay_cached(model, load, shape) ? load.slot_bytes : 0;
-  // An all-reduce brings each rank's sum to all others: half of what moves was just added up.
-  const double of_results = results_are_cached(model, shape) ? moved / 2 : 0;
-  const bool cached_operands = operands_are_cached(model, load, shape);
-  for (const Estimate e : k_estimates) {
-    const auto rate = [&](Target target) {
-      return model.shared_rate(talkers, shape.part_bytes, target).slow_to_fast(e);
-    };
-    const double cold = rate(Target::gradients);
-    const double of_cold = 1 + into_slots / moved * (cold / rate(Target::slots) - 1) +
-                           of_results / moved * (cold / rate(Target::results) - 1); // its time
-    const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes);
-    const auto rates = [&](std::size_t busy) {
-      const auto processors_at_work = static_cast<double>(busy);
-      const double of_processors = alone ? processors_at_work * alone->slow_to_fast(e) : cold;
-      const auto threads = static_cast<int>(busy);
-      const double of_each =
-          model.reduce_rate(shape.dtype, threads, load.operands, shape.part_bytes).slow_to_fast(e) *
-          (cached_operands ? model.cached_sum_gain(shape.dtype, threads, load.operands) : 1);
-      return ProcessorRates{std::min(of_processors, cold) / of_cold, processors_at_work * of_each};
-    };
-    const ProcessorTimes times = processor_times(processors, rates);
-    // Before the first sum and after the last, one part goes through write, sum, write by itself.
-    const double fill =
-        shape.part_bytes * static_cast<double>(load.operands) / cold + 2 * model.latency_s();
-    set(p, e, times.moving_s + times.summing_s + fill);
-    if (e == Estimate::mid) {
-      p.terms = {{"transport", times.moving_s}, {"reduction", times.summing_s}, {"fill", fill}};
-    }
-  }
-  p.relief =
-      fmt::format("an exchange moves bytes for {} and adds them up for {}; fewer bytes "
-                  "between ranks (more of them on the machine that sums) or faster memory",
-                  to_text(Seconds(p.terms[0].seconds)), to_text(Seconds(p.terms[1].seconds)));
-  return p;
-}
-
-namespace {
-
-/// Sums in place: what the processors read and write for the ranks whose lanes they have.
-Prediction predict_in_place(const CostModel& model, const Load& load, const PartShape& shape) {
-  const auto operands = static_cast<double>(load.operands);
-  Load traffic = load;
-  std::ranges::fill(traffic.egress_bytes, 0);
-  for (double& bytes : traffic.summed_bytes) {
-    bytes *= 2 * operands / (operands - 1);
-  }
-  const std::vector<ProcessorWork> processors = processor_work(model, traffic);
-  Prediction p;
-  const LeastTime least = least_through_memory(model, sum(traffic.summed_bytes));
-  p.bound_seconds = least.seconds;
-  p.bound_by = least.by;
-  for (const Estimate e : k_estimates) {
-    const auto rates = [&](std::size_t busy) {
-      const std::optional<Rate> rate =
-          model.in_place_rate(shape.dtype, static_cast<int>(busy), load.operands);
-      return ProcessorRates{rate->slow_to_fast(e), rate->slow_to_fast(e)};
-    };
-    const double reduction = processor_times(processors, rates).summing_s;
-    const double fill = 2 * model.latency_s(); // the words that gradients, and sums, are there
-    set(p, e, reduction + fill);
-    if (e == Estimate::mid) {
-      p.terms = {{"transport", 0}, {"reduction", reduction}, {"fill", fill}};
-    }
-  }
-  p.relief = "faster memory, or fewer workers that share it";
-  return p;
 }
 
 /// What a prediction on ports adds up.
@@ -301,8 +173,7 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
     return p;
   }
   if (model.one_machine()) {
-    return shape.in_place ? predict_in_place(model, load, shape)
-                          : predict_shared(model, load, shape);
+    return predict_on_machine(model, load, shape, solution.ring);
   }
   return predict_ports(model, solution, load, shape);
 }

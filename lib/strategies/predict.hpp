@@ -25,19 +25,12 @@ struct PartShape {
 /// on its lanes; the slower of the two at the slowest rank is the steady time. Filling the pipeline
 /// adds the time until the first sums come back: one part from each of the ranks that talk at once.
 ///
-/// One machine: ranks share cores and memory. Each processor does the writes and sums of its lanes
-/// one after the other, at its part of the measured rates for the processors at work. In place
-/// there are no writes to others: each rank that sums reads all gradients of its parts once and
-/// writes them once, at the measured rate of sums in place.
+/// One machine: predict_on_machine().
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
 
 /// The time of a single part round the ring of the model's workers and back, hop by hop, on ports.
 [[nodiscard]] double ring_chain_seconds(const CostModel& model, const PartShape& shape);
-
-/// predict() for ranks that share one machine, of any exchange with this load.
-[[nodiscard]] Prediction predict_shared(const CostModel& model, const Load& load,
-                                        const PartShape& shape);
 
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).

@@ -2,6 +2,7 @@
 #include "strategies/prediction.hpp"
 
 #include "strategies/lower.hpp"
+#include "strategies/one_machine.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
 
@@ -56,9 +57,6 @@ Load load_of(const Plan& plan, const Schedule& schedule) {
         if (op.kind == OpKind::write) {
           load.egress_bytes[r] += bytes;
           load.ingress_bytes[op.peer] += bytes;
-          const bool gradient =
-              plan.ranks[op.peer].worker && op.destination.buffer == k_gradient_buffer;
-          load.slot_bytes += gradient ? 0 : bytes;
         } else if (op.kind == OpKind::reduce) {
           load.summed_bytes[r] += bytes * (op.source_count - 1);
           load.operands = std::max<std::size_t>(load.operands, op.source_count);
@@ -168,7 +166,7 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
     return in_gradient_order(plan.parts) ? std::nullopt : std::optional(p.mid_seconds);
   };
   if (ways.one_machine()) {
-    p = predict_shared(ways.model(), load_of(few, whole), shape);
+    p = predict_on_machine(ways.model(), load_of(few, whole), shape, false);
     lower_bound(p, ways.least());
     add_shared_update(plan, job, ways.model(), p);
     if (plan.passes) {

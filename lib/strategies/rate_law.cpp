@@ -44,6 +44,9 @@ Rate RateLaw::at(double at_once, double operands, double bytes) const {
       return along(parts, bytes, [](const Rate& r) { return r; });
     });
   });
+  if (m_beyond == Beyond::same) {
+    return rate;
+  }
   const double measured = at_once / m_rates.begin()->first;
   return scaled(rate, m_rates.size() == 1 && m_beyond == Beyond::each ? measured
                                                                       : std::min(1.0, measured));

@@ -14,10 +14,11 @@ namespace reckon {
 /// wherever the points are. Beyond the most that were measured at once the machine is saturated and
 /// the rate stays, fewer have each what one of those has. Where one number alone was measured, more
 /// of them share its rate (`Beyond::shared`), or each has what one of those has. Beyond the
-/// measured operands and parts the rate stays.
+/// measured operands and parts the rate stays. `Beyond::same` is for what is no rate of several
+/// together: beyond what was measured it stays.
 class RateLaw {
 public:
-  enum class Beyond { each, shared };
+  enum class Beyond { each, shared, same };
   explicit RateLaw(Beyond beyond = Beyond::each) : m_beyond(beyond) {}
   /// `at_once`, `operands` and `bytes` at least 1; of equal points the last.
   void add(double at_once, double operands, double bytes, const Rate& rate);

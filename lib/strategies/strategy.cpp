@@ -245,7 +245,6 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
     const double own =
         model.ranks()[r].worker ? total - loads[r] : 0; // a worker's gradient, less what stays here
     load.egress_bytes[r] = load.ingress_bytes[r] = own + others * loads[r];
-    load.slot_bytes += own;
     load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
   }
   const std::size_t racks = model.racks().size();

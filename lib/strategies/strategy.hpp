@@ -43,7 +43,6 @@ struct Load {
   [[nodiscard]] double port_bytes(std::size_t rank) const {
     return std::max(egress_bytes[rank], ingress_bytes[rank]);
   }
-  double slot_bytes = 0;            ///< egress of all ranks: bytes into the slots of a window
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
   /// The bytes that leave each rack of the model (as many come in), and when the slowest uplink is

@@ -16,7 +16,7 @@ constexpr std::uint64_t k_chunk_bytes = 1 << 20;
 double sent_per_second(const CostModel& model) {
   const auto ranks = static_cast<double>(model.ranks().size());
   if (model.one_machine()) {
-    return model.shared_rate(ranks, k_chunk_bytes, CostModel::Target::gradients).mid / ranks;
+    return model.shared_rate(ranks, k_chunk_bytes).mid / ranks;
   }
   const auto slowest = std::min_element(model.ranks().begin(), model.ranks().end(),
                                         [](const RankModel& a, const RankModel& b) {

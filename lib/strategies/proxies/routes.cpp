@@ -120,9 +120,8 @@ std::vector<std::size_t> deal_out(const std::vector<std::vector<bool>>& good) {
 Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from, std::size_t to,
                   std::string* source) {
   if (model.one_machine()) {
-    return curve_by([&](double bytes) {
-      return model.latency_s() + bytes / model.shared_rate(2, bytes, CostModel::Target::slots).mid;
-    });
+    return curve_by(
+        [&](double bytes) { return model.latency_s() + bytes / model.shared_rate(2, bytes).mid; });
   }
   if (auto curve = measured_curve(profile, model, from, to, source)) {
     return *std::move(curve);

@@ -46,7 +46,7 @@ double window_for(const SharesJob& job, double part_bytes, bool ring) {
     return std::ceil(job.bytes() / part_bytes); // nothing gathers anywhere: all at once
   }
   if (model.one_machine()) {
-    const double rate = model.shared_rate(2, part_bytes, CostModel::Target::slots).mid;
+    const double rate = model.shared_rate(2, part_bytes).mid;
     const double round_trip_parts = 2 * model.latency_s() * rate / part_bytes;
     return static_cast<double>(model.ranks().size()) *
            std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);

@@ -142,9 +142,12 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
            "/cells/0/direction: is \"both\"; must be one of one_way, two_way"},
           {{set("/cells/3/operation", "lamb")},
            "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, cached, "
-           "streaming, gemm, embedding, or one of the last two with its size, as gemm_256"},
+           "streaming, ps_colocated, ps_noncolocated, ring, gemm, embedding, or one of the last "
+           "two with its "
+           "size, as gemm_256"},
           {{set("/cells/3/state", "hot")},
-           "/cells/3/state: is \"hot\"; must be one of cold, warm, cached_source, pinned, "
+           "/cells/3/state: is \"hot\"; must be one of cold, warm, cached_source, in_place, sent, "
+           "pinned, "
            "pageable, peer, staged, "
            "L1, L2, "
            "L3, L4, memory"},

@@ -298,6 +298,13 @@ TEST(Merged, TheFasterHalfCounts) {
   EXPECT_THAT(cell.reason, test::Says("measured 6"));
 }
 
+TEST(Merged, AllVisitsCountWhereTheTypicalIsAsked) {
+  const Cell cell =
+      merged(std::vector<Cell>{visit({1, 1}), visit({3, 3}), visit({2, 2})}, 100, true);
+  EXPECT_THAT(cell.samples, testing::ElementsAre(1, 1, 3, 3, 2, 2));
+  EXPECT_DOUBLE_EQ(cell.p50, 2);
+}
+
 TEST(Merged, OfARateTheGreaterOnesCount) {
   std::vector<Cell> visits;
   for (const double rate : {5e9, 9e9, 9.1e9}) {
@@ -401,6 +408,20 @@ TEST(Campaign, OneThatMeasuresWhenItBeginsIsVisitedOnceAPass) {
   static_cast<void>(b.run({campaign}));
   EXPECT_EQ(begun, 3);
   EXPECT_EQ(b.order.size(), 3U);
+}
+
+TEST(Campaign, OneOfFewerPassesIsInTheFirstAndTheLast) {
+  Bench b;
+  std::vector<Campaign> campaigns{Bench::campaign({b.cell(1, 3)}), Bench::campaign({b.cell(2, 1)})};
+  campaigns[0].once = true;
+  campaigns[0].passes = 2;
+  EXPECT_DOUBLE_EQ(estimate(campaigns, std::nullopt).count(), (2 * 3 + 6 * 1) / 0.6);
+  static_cast<void>(b.run(campaigns));
+  std::vector<std::uint64_t> order;
+  for (const auto& [number, seconds] : b.order) {
+    order.push_back(number);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{1, 2, 2, 2, 2, 1, 2, 2}));
 }
 
 TEST(Campaign, EstimateIsWhatAllVisitsTakeOrTheBudget) {

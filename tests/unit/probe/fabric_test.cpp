@@ -158,11 +158,8 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
       EXPECT_GT(o.end_ns, outcomes[receiver ^ 1U].begin_ns);
     }
     EXPECT_EQ(outcomes[2].end_ns, 0); // it received nothing
-    // Then the first pair alone. Into slots: 50 writes into 4 places. Were the targets elsewhere,
-    // the poison would show.
-    FlowTask slots = series_of({{0, 1}}, 10000, 50);
-    slots.slots = 4;
-    EXPECT_EQ(crew.run(slots, 2, Seconds(30))[1].wrong_at, UINT64_MAX);
+    // Then the first pair alone.
+    EXPECT_EQ(crew.run(series_of({{0, 1}}, 10000, 50), 2, Seconds(30))[1].wrong_at, UINT64_MAX);
     FlowTask ping = series_of({{0, 1}}, 8, 20);
     ping.kind = FlowTask::Kind::ping;
     ping.warm_up = 3;
@@ -190,7 +187,6 @@ TEST(FabricCampaigns, MeasureEveryCase) {
   EXPECT_LE(pids.size(), 6U); // one crew serves all cells of a pass
   expect_gone(pids);
   std::map<std::string, int> count;
-  std::set<std::string> windowed;
   for (const Cell& cell : result.cells) {
     SCOPED_TRACE(cell.key.text());
     EXPECT_EQ(cell.key.from, "m0");
@@ -204,9 +200,6 @@ TEST(FabricCampaigns, MeasureEveryCase) {
     }
     ++count[cell.key.test];
     EXPECT_GT(cell.key.in_flight, 0);
-    if (cell.key.state == "warm" && cell.key.test != k_fabric_latency) {
-      windowed.insert(cell.key.test);
-    }
     EXPECT_GT(cell.p50, 0);
     EXPECT_LE(cell.samples.size(), k_keep_samples);
     const bool aggregate = cell.key.test == k_fabric_aggregate;
@@ -219,7 +212,6 @@ TEST(FabricCampaigns, MeasureEveryCase) {
   }
   EXPECT_GT(count[k_fabric_write], 0);
   EXPECT_GT(count[k_fabric_aggregate], 0);
-  EXPECT_EQ(windowed, std::set<std::string>({k_fabric_aggregate}));
 }
 
 TEST(FabricCampaigns, AsManyPairsAsAskedForOrHalfTheProcessors) {
@@ -289,6 +281,7 @@ TEST(FabricCampaigns, ATransportThatCannotBeUsedIsUnsupported) {
 
 TEST(FabricCampaigns, AWriteLongerThanTheMemoryIsNotTried) {
   FabricProbeOptions options = small_options();
+  options.sizes = {4096, 4U << 20U};
   options.footprint = 1U << 20U; // a machine too busy to give more in time
   const RunResult result = measured(options, 5);
   std::size_t longer = 0;

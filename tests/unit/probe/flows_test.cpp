@@ -122,7 +122,6 @@ TEST(FlowText, ComesBackAsItWas) {
   EXPECT_EQ(decode_task(encode(task)), task);
   task.kind = FlowTask::Kind::series;
   task.keep_load = true;
-  task.slots = 17;
   task.cpu = 1;
   EXPECT_EQ(decode_task(encode(task)), task);
   FlowOutcome outcome;

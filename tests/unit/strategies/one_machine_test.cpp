@@ -161,20 +161,6 @@ Profile with_cache(Profile p, std::uint64_t bytes) {
   return p;
 }
 
-/// Writes between two ranks, with the caches in that state.
-void add_writes(Profile& p, std::uint64_t bytes, const char* state, double bytes_per_s) {
-  add_rate(p,
-           {.test = "fabric_aggregate",
-            .from = "m0",
-            .to = "m0",
-            .bytes = bytes,
-            .pairs = 1,
-            .transport = "host",
-            .direction = "two_way",
-            .state = state},
-           bytes_per_s);
-}
-
 TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
   // 1 KiB: 2 KiB of gradients in a cache of 32 KiB; a core copies 4 KiB in 40 ns, which is 204.8
   // GB/s of reads and writes, two cores 409.6.
@@ -228,20 +214,6 @@ double transport_seconds(const Plan& plan) {
   return plan.prediction.terms.at(0).seconds;
 }
 
-TEST(Planner, SlotsAreCachedWhereAllThatAWindowTouchesFitsIntoTheCache) {
-  // Two ranks have 8 parts of 64 KiB under way. Of each the push is read and written, the own
-  // gradient is read, and the sum comes back: 4 x 512 KiB. Pushes are half of all that is moved.
-  const auto seconds = [](std::uint64_t cache_bytes) {
-    Profile p = with_cache(one_machine(), cache_bytes);
-    add_writes(p, 65536, "warm", 16e9);
-    return transport_seconds(
-        plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536}));
-  };
-  constexpr double k_bytes = 64.0 * 1024 * 1024;
-  EXPECT_NEAR(seconds(2U << 20U), k_bytes / 16e9 + k_bytes / 8e9, 1e-9);
-  EXPECT_NEAR(seconds((2U << 20U) - 4096), 2 * k_bytes / 8e9, 1e-9);
-}
-
 TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   // Two processors write 8 GB/s and add up 10 together, one of them 5 and 5 alone. In a ring of
   // three each rank writes 4/3 of the gradient and adds up 2/3 of it. While the processor of rank 1
@@ -267,54 +239,6 @@ TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   EXPECT_NEAR(transport_seconds(plan(3)), (4 / 3.0 / 4e9 + 4 / 3.0 / 5e9) * k_bytes, 1e-9);
   EXPECT_NEAR(plan(3).prediction.terms.at(1).seconds, 4 / 3.0 * k_bytes / 5e9, 1e-9);
   EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
-}
-
-TEST(Planner, SumsThatWereJustMadeAreSentFasterWhereTheyAreStillCached) {
-  // Half of what an all-reduce moves are sums. On each of two processors one and its copy take
-  // twice the part, of 1 MiB or 64 KiB: the gain is that of 1 MiB, the only size measured.
-  const auto seconds = [](const char* strategy, std::uint64_t cache_bytes,
-                          std::uint64_t part_bytes) {
-    Profile p = with_cache(one_machine(), cache_bytes);
-    add_writes(p, 1048576, "cached_source", 12e9);
-    return transport_seconds(
-        plan_for(p, k_model, 2, 0, {.strategy = strategy, .part_bytes = part_bytes}));
-  };
-  constexpr double k_bytes = 64.0 * 1024 * 1024;
-  for (const char* const strategy : {"ps_colocated", "ring"}) {
-    EXPECT_NEAR(seconds(strategy, 4U << 20U, 1048576), k_bytes / 8e9 + k_bytes / 12e9, 1e-9);
-    EXPECT_NEAR(seconds(strategy, 4U << 20U, 65536), k_bytes / 8e9 + k_bytes / 12e9, 1e-9);
-    EXPECT_NEAR(seconds(strategy, (4U << 20U) - 64, 1048576), 2 * k_bytes / 8e9, 1e-9);
-  }
-}
-
-TEST(Planner, PartsShorterThanTheCachedWritesThatWereMeasuredGainAsMuch) {
-  Profile p = with_cache(one_machine(), 2U << 20U);
-  add_writes(p, 1048576, "warm", 16e9);
-  constexpr double k_bytes = 64.0 * 1024 * 1024;
-  EXPECT_NEAR(transport_seconds(
-                  plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536})),
-              k_bytes / 16e9 + k_bytes / 8e9, 1e-9);
-}
-
-TEST(Planner, PartsThatJustCameAreSummedFasterWhereTheyAreStillCached) {
-  // Two processors sum two operands of 64 KiB each: 256 KiB. Each rank of a parameter server adds
-  // up half of the gradient, together at 10 GB/s, or 15 where the operands are cached. What comes
-  // round a ring goes into the gradients, not into slots.
-  const auto seconds = [](const char* strategy, std::uint64_t cache_bytes,
-                          std::uint64_t workers = 2) {
-    Profile p = with_cache(one_machine(), cache_bytes);
-    Cell cached = sum_rate("m0", 2, 15e9);
-    cached.key.test = "sum_cached";
-    p.cells.push_back(cached);
-    return plan_for(p, k_model, workers, 0, {.strategy = strategy, .part_bytes = 65536})
-        .prediction.terms.at(1)
-        .seconds;
-  };
-  constexpr double k_bytes = 64.0 * 1024 * 1024;
-  EXPECT_NEAR(seconds("ps_colocated", 262144), k_bytes / 15e9, 1e-9);
-  EXPECT_NEAR(seconds("ps_colocated", 262143), k_bytes / 10e9, 1e-9);
-  EXPECT_NEAR(seconds("ring", 262144), k_bytes / 10e9, 1e-9);
-  EXPECT_NEAR(seconds("ps_colocated", 1U << 20U, 4), 3 * k_bytes / 10e9, 1e-9); // two share one
 }
 
 TEST(Planner, ARunMeasuresTheMachineAgainWithAsManyThreadsAsTheProfile) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rehearse/rehearsals.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/memory.hpp"
+#include "documents/cells.hpp"
+#include "launch/local.hpp"
+#include "planning/request.hpp"
+#include "probe/sampling.hpp"
+#include "run/job.hpp"
+#include "run/placement.hpp"
+#include "strategies/lower.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr Seconds k_hang_limit{20};
+constexpr std::uint64_t k_mib = 1 << 20;
+bool in_place(const CellKey& rehearsal) {
+  return rehearsal.state == "in_place";
+}
+
+/// A profile that plans can be made from before anything is measured: that all rates are equal
+/// decides nothing that a rehearsal leaves open.
+Profile even_profile(const RehearsalStage& stage, const std::string& transport) {
+  Profile profile;
+  profile.name = "rehearsal";
+  profile.machines = {{.id = stage.machine, .count = 1, .cores = stage.processors}};
+  const auto add = [&](CellKey key) {
+    key.from = stage.machine;
+    Cell cell = empty_cell({.key = std::move(key)});
+    cell.status = CellStatus::published;
+    cell.p50 = cell.min = cell.p99 = cell.max = 1e10;
+    profile.cells.push_back(std::move(cell));
+  };
+  for (const int pairs : {1, 1024}) {
+    add({.test = k_fabric_aggregate,
+         .to = stage.machine,
+         .bytes = k_mib,
+         .pairs = pairs,
+         .transport = transport,
+         .direction = k_two_way,
+         .state = "cold"});
+  }
+  add({.test = k_fabric_latency, .to = stage.machine, .bytes = 8, .transport = transport});
+  profile.cells.back().p50 = 2e-5;
+  for (const char* const test : {k_reduce_sum, k_sum_in_place}) {
+    add({.test = test, .bytes = k_mib, .threads = 1, .sources = 2, .dtype = "fp32"});
+  }
+  return profile;
+}
+
+Plan plan_of(const RehearsalStage& stage, const CellKey& rehearsal) {
+  PlanDocuments documents;
+  documents.profile = even_profile(stage, rehearsal.transport);
+  documents.workload.name = "rehearsal";
+  documents.workload.tensors = {{"gradient", rehearsed_gradient_bytes(rehearsal) / sizeof(float)}};
+  PlanRequest request;
+  request.options.strategy = rehearsal.operation;
+  request.options.transport = rehearsal.transport;
+  request.options.part_bytes = rehearsal.bytes;
+  request.options.zero_compute = true;
+  request.options.sums_in_place = in_place(rehearsal);
+  request.workers = static_cast<std::uint64_t>(rehearsal.sources);
+  request.servers = static_cast<std::uint64_t>(rehearsal.threads - rehearsal.sources);
+  return plan_as_asked(documents, request);
+}
+
+/// Seconds of each counted iteration.
+std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
+  const auto ranks = static_cast<int>(plan.ranks.size());
+  const JobSchedules schedules{lower(plan), {}, {}};
+  const std::string text = run_locally(
+      ranks,
+      [&](const JobEnvironment& mine, Fd listener,
+          const std::function<void(const std::string&)>& /*tell*/) {
+        RunOptions options;
+        options.transport = plan.transport;
+        options.warm_up = 1;
+        options.iterations = iterations;
+        options.limit = k_hang_limit;
+        options.local_rank = mine.local_rank;
+        options.local_size = ranks;
+        settle(options, plan.ranks[static_cast<std::size_t>(mine.rank)]);
+        Rendezvous rendezvous(mine, "rehearsal", options.limit, std::move(listener));
+        const JobResult result = run_rank(rendezvous, schedules, options, [](auto, auto) {});
+        if (mine.rank > 0) {
+          return std::string();
+        }
+        Json seconds = Json::array();
+        for (const std::vector<RankSample>& samples : result.iterations) {
+          seconds.push_back(iteration_seconds(samples));
+        }
+        for (const RankVerification& rank : result.verification) {
+          if (rank.wrong_elements > 0) {
+            fail(ErrorKind::operation, rank.first_error);
+          }
+        }
+        return seconds.dump();
+      },
+      [](const std::string& /*line*/) {});
+  return parse_json(text, "rehearsal").get<std::vector<double>>();
+}
+
+/// What a visit takes: to start the ranks, to fill and check their gradients, and the iterations.
+Seconds seconds_of(const CellKey& rehearsal, std::uint32_t iterations) {
+  const double bytes = rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
+  const double of_byte = in_place(rehearsal) ? 1e-9 : rehearsal.transport == "host" ? 1.3e-9 : 3e-9;
+  return Seconds(0.15 + 0.04 * rehearsal.threads + bytes * of_byte * (iterations + 1) / 4);
+}
+
+void measure(const RehearsalStage& stage, Cell& cell, std::uint32_t iterations) {
+  const std::uint64_t gradient = rehearsed_gradient_bytes(cell.key);
+  const std::uint64_t needed = 3 * static_cast<std::uint64_t>(cell.key.threads) * gradient;
+  if (needed > available_memory_bytes() / 2) {
+    fail(ErrorKind::unavailable,
+         fmt::format("{} ranks need {} of memory, more than half of what is free", cell.key.threads,
+                     to_text(Bytes(needed))));
+  }
+  Samples samples;
+  try {
+    samples.seconds = play(plan_of(stage, cell.key), iterations);
+  } catch (const Error&) {
+    if (stage.interrupted && stage.interrupted()) {
+      discard(cell, CellStatus::skipped, "interrupted");
+      return;
+    }
+    throw;
+  }
+  fill_cell(cell, samples, static_cast<double>(gradient));
+}
+
+/// All that is played over a transport, by two ranks and by as many as there are processors or
+/// more: in short parts and long ones, as a ring, with a rank that only sums. Over the first one,
+/// which plans take of themselves, by four as well.
+std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::string& transport) {
+  std::vector<CellKey> all;
+  const auto add = [&](const char* strategy, bool in_place, int workers, int servers,
+                       std::uint64_t part_bytes) {
+    all.push_back({.test = k_rehearsal,
+                   .from = stage.machine,
+                   .bytes = part_bytes,
+                   .threads = workers + servers,
+                   .sources = workers,
+                   .dtype = "fp32",
+                   .transport = transport,
+                   .operation = strategy,
+                   .state = in_place ? "in_place" : "sent"});
+  };
+  const int most = std::max(8, static_cast<int>(std::bit_floor(stage.processors)));
+  const bool every = transport == stage.transports.front() || stage.thorough;
+  for (const int ranks : {2, 4, most}) {
+    if (every || ranks == most) {
+      add("ps_colocated", false, ranks, 0, k_mib / 2);
+    }
+    if (every || ranks != 4) {
+      add("ps_colocated", false, ranks, 0, 2 * k_mib);
+    }
+    if (ranks != 4) {
+      add("ring", false, ranks, 0, k_mib);
+      add("ps_noncolocated", false, ranks, 1, k_mib);
+    }
+    if (transport == "host") {
+      add("ps_colocated", true, ranks, 0, k_mib);
+      if (ranks != 4) {
+        add("ps_noncolocated", true, ranks, 1, k_mib);
+      }
+    }
+  }
+  return all;
+}
+
+} // namespace
+
+std::vector<Campaign> rehearsal_campaigns(const RehearsalStage& stage) {
+  std::vector<Campaign> campaigns;
+  for (const std::string& transport : stage.transports) {
+    const bool first = transport == stage.transports.front();
+    const std::uint32_t iterations = first ? 3 : 5; // in two visits, or in one
+    Campaign& campaign = campaigns.emplace_back(Campaign{.name = "rehearsals over " + transport,
+                                                         .once = true,
+                                                         .passes = first ? 2 : 1,
+                                                         .typical = true});
+    for (const CellKey& key : rehearsals_over(stage, transport)) {
+      campaign.plans.push_back(
+          {.key = key,
+           .visit = k_visits_share * seconds_of(key, iterations), // there is nothing beside it
+           .measure = [stage, iterations](Cell& cell, Seconds /*budget*/) {
+             measure(stage, cell, iterations);
+           }});
+    }
+  }
+  return campaigns;
+}
+
+} // namespace reckon

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/one_machine.hpp"
+
+#include "core/units.hpp"
+#include "strategies/least.hpp"
+#include "strategies/processors.hpp"
+#include "strategies/rate_law.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+double total(const std::vector<double>& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0);
+}
+
+double& end_of(Prediction& p, Estimate e) {
+  return e == Estimate::lo ? p.lo_seconds : e == Estimate::mid ? p.mid_seconds : p.hi_seconds;
+}
+
+/// What is predicted.
+struct SharedExchange {
+  const CostModel& model;
+  const Load& load;
+  const PartShape& shape;
+  int lanes = 1; ///< of each rank
+  [[nodiscard]] double talkers() const {
+    return lanes * static_cast<double>(
+                       std::ranges::count_if(load.egress_bytes, [](double b) { return b > 0; }));
+  }
+};
+
+/// Lanes are dealt to the processors in turn, as a run deals them. `summed`: bytes of work for each
+/// byte that is summed.
+std::vector<ProcessorWork> processor_work(const SharedExchange& exchange, double moved,
+                                          double summed) {
+  const Load& load = exchange.load;
+  const auto lanes = static_cast<std::size_t>(exchange.lanes);
+  std::vector<ProcessorWork> processors(std::max<std::size_t>(1, exchange.model.cores()));
+  for (std::size_t i = 0; i < load.egress_bytes.size() * lanes; ++i) {
+    ProcessorWork& processor = processors[i % processors.size()];
+    processor.moved_bytes += moved * load.egress_bytes[i / lanes] / exchange.lanes;
+    processor.summed_bytes += summed * load.summed_bytes[i / lanes] / exchange.lanes;
+  }
+  return processors;
+}
+
+Prediction predict_sent(const SharedExchange& exchange) {
+  const auto& [model, load, shape, lanes] = exchange;
+  Prediction p;
+  const double moved = total(load.egress_bytes);
+  p.bound_seconds = moved / model.best_shared_rate();
+  p.bound_by = fmt::format("{} between ranks at the best rate ever measured, {}",
+                           to_text(Bytes(static_cast<std::uint64_t>(moved))),
+                           to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
+  const std::vector<ProcessorWork> processors = processor_work(exchange, 1, 1);
+  const Rate together = model.shared_rate(exchange.talkers(), shape.part_bytes);
+  const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes);
+  for (const Estimate e : k_estimates) {
+    const double shared = together.slow_to_fast(e);
+    const auto rates = [&](std::size_t busy) {
+      const auto at_work = static_cast<double>(busy);
+      const Rate sums =
+          exchange.model.reduce_rate(exchange.shape.dtype, static_cast<int>(busy),
+                                     exchange.load.operands, exchange.shape.part_bytes);
+      return ProcessorRates{alone ? std::min(at_work * alone->slow_to_fast(e), shared) : shared,
+                            at_work * sums.slow_to_fast(e)};
+    };
+    const ProcessorTimes times = processor_times(processors, rates);
+    // Before the first sum and after the last, one part goes through write, sum, write by itself.
+    const double fill =
+        shape.part_bytes * static_cast<double>(load.operands) / shared + 2 * model.latency_s();
+    end_of(p, e) = times.moving_s + times.summing_s + fill;
+    if (e == Estimate::mid) {
+      p.terms = {{"transport", times.moving_s}, {"reduction", times.summing_s}, {"fill", fill}};
+    }
+  }
+  p.relief =
+      fmt::format("an exchange moves bytes for {} and adds them up for {}; fewer bytes "
+                  "between ranks (more of them on the machine that sums) or faster memory",
+                  to_text(Seconds(p.terms[0].seconds)), to_text(Seconds(p.terms[1].seconds)));
+  return p;
+}
+
+/// Sums in place: what the processors read and write for the ranks whose lanes they have.
+Prediction predict_in_place(const SharedExchange& exchange) {
+  const CostModel& model = exchange.model;
+  const auto operands = static_cast<double>(exchange.load.operands);
+  const double traffic = 2 * operands / (operands - 1); // of a byte that is summed
+  const std::vector<ProcessorWork> processors = processor_work(exchange, 0, traffic);
+  Prediction p;
+  const LeastTime least = least_through_memory(model, traffic * total(exchange.load.summed_bytes));
+  p.bound_seconds = least.seconds;
+  p.bound_by = least.by;
+  for (const Estimate e : k_estimates) {
+    const auto rates = [&](std::size_t busy) {
+      const std::optional<Rate> rate =
+          model.in_place_rate(exchange.shape.dtype, static_cast<int>(busy), exchange.load.operands);
+      return ProcessorRates{rate->slow_to_fast(e), rate->slow_to_fast(e)};
+    };
+    const double reduction = processor_times(processors, rates).summing_s;
+    const double fill = 2 * model.latency_s(); // the words that gradients, and sums, are there
+    end_of(p, e) = reduction + fill;
+    if (e == Estimate::mid) {
+      p.terms = {{"transport", 0}, {"reduction", reduction}, {"fill", fill}};
+    }
+  }
+  p.relief = "faster memory, or fewer workers that share it";
+  return p;
+}
+
+Prediction from_rates(const SharedExchange& exchange) {
+  return exchange.shape.in_place ? predict_in_place(exchange) : predict_sent(exchange);
+}
+
+/// What the ranks of a rehearsal send and sum, as load_of() has it for such ranks.
+Load load_of(const CostModel::Rehearsed& rehearsed) {
+  const auto ranks = static_cast<std::size_t>(rehearsed.ranks);
+  const double gradient = rehearsed.gradient_bytes, workers = rehearsed.workers;
+  const double servers = rehearsed.ranks - workers;
+  Load load;
+  load.operands = rehearsed.strategy == "ring" ? 2 : static_cast<std::size_t>(workers);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const bool worker = r < static_cast<std::size_t>(workers);
+    const double summed = servers == 0 ? gradient / workers : worker ? 0 : gradient / servers;
+    const double own = worker ? gradient - summed : 0;
+    load.egress_bytes.push_back(own + (workers - (worker ? 1 : 0)) * summed);
+    load.summed_bytes.push_back(rehearsed.strategy == "ring" ? gradient - summed
+                                                             : (workers - 1) * summed);
+  }
+  load.ingress_bytes = load.egress_bytes;
+  return load;
+}
+
+/// Of rehearsals of this strategy: the time of an iteration as a multiple of from_rates(). Nothing:
+/// none were made.
+std::optional<Rate> seen(const SharedExchange& exchange, const std::string& strategy) {
+  const auto& [model, load, shape, lanes] = exchange;
+  RateLaw law(RateLaw::Beyond::same);
+  for (const CostModel::Rehearsed& rehearsed : model.rehearsed()) {
+    if (rehearsed.strategy != strategy || rehearsed.in_place != shape.in_place) {
+      continue;
+    }
+    const Load its_load = load_of(rehearsed);
+    PartShape its_shape;
+    its_shape.part_bytes = rehearsed.part_bytes;
+    its_shape.in_place = rehearsed.in_place;
+    const double expected = from_rates({model, its_load, its_shape}).mid_seconds;
+    const Rate& rate = rehearsed.bytes_per_s;
+    const double gradient = rehearsed.gradient_bytes;
+    law.add(rehearsed.ranks, rehearsed.workers, rehearsed.part_bytes,
+            {gradient / rate.hi / expected, gradient / rate.mid / expected,
+             gradient / rate.lo / expected});
+  }
+  const double ranks = static_cast<double>(load.egress_bytes.size()) * lanes;
+  return law.empty() ? std::nullopt
+                     : std::optional(law.at(ranks, static_cast<double>(model.workers().size()),
+                                            shape.part_bytes));
+}
+
+/// By ranks that only sum, as a part of all sums.
+double served_part(const SharedExchange& exchange) {
+  double served = 0;
+  const Load& load = exchange.load;
+  for (std::size_t r = 0; r < load.summed_bytes.size(); ++r) {
+    served += exchange.model.ranks()[r].worker ? 0 : load.summed_bytes[r];
+  }
+  return served / total(load.summed_bytes);
+}
+
+/// Equation 15c. The range is of what rehearsals of one plan took from time to time.
+void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
+  const std::optional<Rate> of_ring = ring ? seen(exchange, "ring") : std::nullopt;
+  const std::optional<Rate> usual = of_ring ? of_ring : seen(exchange, "ps_colocated");
+  const std::optional<Rate> served = ring ? std::nullopt : seen(exchange, "ps_noncolocated");
+  if (!usual && !served) {
+    return;
+  }
+  const Rate own = usual.value_or(Rate{1, 1, 1}), theirs = served.value_or(own);
+  const double part = served_part(exchange), mid = p.mid_seconds;
+  const auto factor = [&](double Rate::*end) {
+    return own.*end * std::pow(theirs.*end / own.*end, part);
+  };
+  p.lo_seconds = mid * factor(&Rate::lo);
+  p.mid_seconds = mid * factor(&Rate::mid);
+  p.hi_seconds = mid * factor(&Rate::hi);
+  for (Term& term : p.terms) {
+    term.seconds *= p.mid_seconds / mid;
+  }
+}
+
+} // namespace
+
+Prediction predict_on_machine(const CostModel& model, const Load& load, const PartShape& shape,
+                              bool ring) {
+  const SharedExchange exchange{model, load, shape, model.ranks().front().lanes};
+  Prediction p = from_rates(exchange);
+  correct(p, exchange, ring);
+  return p;
+}
+
+} // namespace reckon

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for ranks that share a machine on which small plans were rehearsed.
+#include "fixtures.hpp"
+
+#include "documents/cells.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+
+constexpr std::uint64_t k_part = 1U << 20U;
+
+struct Case {
+  std::string strategy = "ps_colocated";
+  std::uint64_t workers = 2, servers = 0;
+  bool in_place = false;
+};
+
+/// As probe names it.
+CellKey key_of(const Case& of) {
+  return {.test = k_rehearsal,
+          .from = "m0",
+          .bytes = k_part,
+          .threads = static_cast<int>(of.workers + of.servers),
+          .sources = static_cast<int>(of.workers),
+          .dtype = "fp32",
+          .transport = "host",
+          .operation = of.strategy,
+          .state = of.in_place ? "in_place" : "sent"};
+}
+
+/// Of a gradient as long as that of its rehearsal.
+Prediction predicted(const Profile& profile, const Case& of) {
+  const std::uint64_t bytes = rehearsed_gradient_bytes(key_of(of));
+  return plan_for(profile, one_tensor(bytes / sizeof(float)), of.workers, of.servers,
+                  {.strategy = of.strategy, .part_bytes = k_part, .sums_in_place = of.in_place})
+      .prediction;
+}
+
+/// Adds that the rehearsal took so many times what the other cells say. The samples are of what it
+/// took in the mean, `spread` more and `spread` less.
+void rehearse(Profile& profile, const Case& of, double times, double spread = 0) {
+  const double expected = predicted(machine_that_shares(), of).mid_seconds;
+  const double rate = static_cast<double>(rehearsed_gradient_bytes(key_of(of))) / expected / times;
+  add_rate(profile, key_of(of), rate);
+  profile.cells.back().samples = {rate * (1 - spread), rate, rate * (1 + spread)};
+}
+
+double times(const Profile& profile, const Case& of) {
+  return predicted(profile, of).mid_seconds / predicted(machine_that_shares(), of).mid_seconds;
+}
+
+TEST(Rehearsed, APlanTakesWhatItsRehearsalTook) {
+  for (const Case& of : {Case{}, Case{.in_place = true}, Case{"ring", 4},
+                         Case{"ps_noncolocated", 2, 1}, Case{"ps_noncolocated", 4, 1, true}}) {
+    Profile profile = machine_that_shares();
+    rehearse(profile, of, 1.7);
+    EXPECT_NEAR(times(profile, of), 1.7, 1e-3) << key_of(of).text();
+  }
+}
+
+TEST(Rehearsed, SumsThatAreSentSayNothingOfThoseInPlace) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {}, 1.7);
+  EXPECT_NEAR(times(profile, {.in_place = true}), 1, 1e-9);
+}
+
+TEST(Rehearsed, BetweenTwoNumbersOfRanksBothCount) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {.workers = 2}, 1);
+  rehearse(profile, {.workers = 8}, 2);
+  EXPECT_NEAR(times(profile, {.workers = 4}), std::sqrt(2), 1e-3);
+  EXPECT_NEAR(times(profile, {.workers = 16}), 2, 1e-3) << "beyond them the last one does";
+}
+
+TEST(Rehearsed, RanksThatOnlySumCountForThePartThatTheySum) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {.workers = 3}, 1);
+  rehearse(profile, {"ps_noncolocated", 3, 1}, 4);
+  EXPECT_NEAR(times(profile, {"ps_noncolocated", 3, 1}), 4, 1e-3);
+  // Equation 6: a worker sums (n - k) / (n^2 + kn - 2k) = 2/10, the server 4/10.
+  EXPECT_NEAR(times(profile, {"byteps_split", 3, 1}), std::pow(4, 0.4), 0.02);
+}
+
+TEST(Rehearsed, ARingThatWasNotPlayedTakesAsMuchMoreAsAServerOnEachRank) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {.workers = 4}, 1.5);
+  EXPECT_NEAR(times(profile, {"ring", 4}), 1.5, 1e-3);
+  rehearse(profile, {"ring", 4}, 1.2);
+  EXPECT_NEAR(times(profile, {"ring", 4}), 1.2, 1e-3);
+}
+
+TEST(Rehearsed, TermsAddUpToThePredictionAndNothingIsBelowTheBound) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {}, 1.7);
+  const Prediction slow = predicted(profile, {});
+  double sum = 0;
+  for (const Term& term : slow.terms) {
+    sum += term.seconds;
+  }
+  EXPECT_NEAR(sum, slow.mid_seconds, 1e-9);
+  profile = machine_that_shares();
+  rehearse(profile, {}, 0.001);
+  const Prediction fast = predicted(profile, {});
+  EXPECT_DOUBLE_EQ(fast.mid_seconds, fast.bound_seconds);
+  EXPECT_DOUBLE_EQ(fast.lo_seconds, fast.bound_seconds);
+  EXPECT_DOUBLE_EQ(fast.bound_seconds, predicted(machine_that_shares(), {}).bound_seconds);
+}
+
+TEST(Rehearsed, TheRangeIsOfWhatRehearsalsTookFromTimeToTime) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {}, 1.7, 0.125);
+  const Prediction p = predicted(profile, {});
+  // A tenth and nine tenths of three samples lie 0.8 of the spread from the middle.
+  EXPECT_NEAR(p.hi_seconds / p.mid_seconds, 1 / 0.9, 1e-3);
+  EXPECT_NEAR(p.lo_seconds / p.mid_seconds, 1 / 1.1, 1e-3);
+}
+
+} // namespace
+} // namespace reckon

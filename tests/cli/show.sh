@@ -106,3 +106,14 @@ exits 2 show profile.json --color sometimes
 # A reader that has enough ends the program quietly.
 { "$RECKON" show profile.json --csv || echo "status $?" >&2; } 2> err.txt | head -1 > /dev/null
 ! grep -qi 'terminate\|bug' err.txt || fail "a closed pipe is reported as a bug: $(cat err.txt)"
+
+# A reader that has what it wanted and goes, as `| head` does, is no error, whatever is printed.
+python3 - << 'END' || fail "a pipe that nobody reads any more is an error"
+import os, subprocess
+for command in (["show", "byteps-cluster"], ["probe", "--list"], ["plan", "--help"], ["show", "byteps-cluster", "--json"]):
+    unread, end = os.pipe()
+    os.close(unread)
+    done = subprocess.run([os.environ["RECKON"], *command], stdout=end, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(end)
+    assert done.returncode == 0 and not done.stderr, (command, done)
+END

@@ -149,6 +149,8 @@ TEST(Plan, MistakesInPredictionsAreNamed) {
            "/prediction/mid_seconds: is 0.75, below bound_seconds 0.76, which nothing can beat"},
           {{set("/prediction/terms/0/seconds", 0.6)},
            "/prediction/terms: sum to 0.85, not to mid_seconds 0.75"},
+          {{set("/prediction/terms/0/seconds", 0.1)},
+           "/prediction/terms: sum to 0.35, not to mid_seconds 0.75"},
           {{set("/prediction/terms/1/name", "transport")},
            "/prediction/terms/1/name: the term \"transport\" occurs twice, first at "
            "/prediction/terms/0/name; "

@@ -52,6 +52,17 @@ Workload two_layers() {
 
 constexpr double k_near = 1e-12;
 
+TEST(CommunicationShare, HasTheWholeBusUnlessNothingMoves) {
+  const Endpoint endpoint = endpoint_of();
+  for (const EndpointConfiguration& configuration : endpoint.configurations) {
+    const CommunicationShare share = communication_share(endpoint, configuration, {}, true);
+    EXPECT_EQ(share.bus_bytes_per_s, configuration.mover == EndpointMover::none
+                                         ? CommunicationShare().bus_bytes_per_s
+                                         : endpoint.bus_bytes_per_second)
+        << configuration.name;
+  }
+}
+
 TEST(PredictOverlap, TheFiveConfigurationsOfTwoLayers) {
   // Forward A, B, then B's weights (b is posted), B's input, A's weights (a is posted): b is summed
   // beside the last two, all of a is exposed, as the next forward pass begins with A.

@@ -670,10 +670,10 @@ TEST(PlannerUpdate, EachMachineHasItsOwnRate) {
 }
 
 TEST(PlannerUpdate, OnOneMachineEveryStepCostsItsTime) {
-  // Two threads step 2 GB/s together: 64 MiB once at the owners, or at both workers.
+  // Two threads step 2 GB/s together: 64 MiB once at the owners, or at both workers, not a server.
   Profile profile = one_machine();
   add_steps(profile, "m0", 2, 2e9);
-  const Plan plan = plan_for(profile, k_model, 2, 0, split_with_step());
+  const Plan plan = plan_for(profile, k_model, 2, 1, split_with_step());
   EXPECT_EQ(plan.update->place, UpdatePlace::server);
   EXPECT_NEAR(value_of(plan, "update_at_server_seconds"), 67108864 / 2e9, 1e-9);
   EXPECT_NEAR(value_of(plan, "update_at_worker_seconds"), 2 * 67108864 / 2e9, 1e-9);

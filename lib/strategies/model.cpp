@@ -73,14 +73,18 @@ Rate spread_of(const std::vector<const Cell*>& cells) {
                        : ", or between its GPUs, without --strategy and --places machine"));
 }
 
+/// Earlier versions also measured writes that caches help.
+bool is_cold(const Cell& cell) {
+  return cell.key.state.empty() || cell.key.state == "cold";
+}
+
 /// The transport of the fastest cell of `pattern` that measured cold memory: how much caches help
 /// is measured for some transports only. Empty if no such cell names its transport.
 std::string fastest_aggregate(const Profile& profile, const CellKey& pattern) {
   std::string fastest;
   double most = 0;
   for (const Cell* cell : profile.select(pattern)) {
-    const bool cold = cell->key.state.empty() || cell->key.state == "cold";
-    if (cold && !cell->key.transport.empty() && cell->p50 > most) {
+    if (is_cold(*cell) && !cell->key.transport.empty() && cell->p50 > most) {
       most = cell->p50;
       fastest = cell->key.transport;
     }
@@ -295,17 +299,12 @@ void CostModel::read_shared(const Profile& profile) {
   if (m_transport.empty()) {
     m_transport = fastest_aggregate(profile, pattern);
   }
-  std::size_t noisy = 0;
   pattern.transport = m_transport;
   std::vector<const Cell*> cells = profile.select(pattern);
-  std::erase_if(cells, [](const Cell* cell) { // caches help as an earlier version had it
-    return cell->key.state == "warm" || cell->key.state == "cached_source";
-  });
+  std::erase_if(cells, [](const Cell* cell) { return !is_cold(*cell); });
   const Rate spread = spread_of(cells);
   for (const Cell* const cell : cells) {
-    noisy += cell->status == CellStatus::noisy ? 1 : 0;
-    const bool one_processor = cell->key.threads == 1;
-    RateLaw& law = one_processor ? m_one_processor : m_shared;
+    RateLaw& law = cell->key.threads == 1 ? m_one_processor : m_shared;
     law.add(2.0 * cell->key.pairs, 2, static_cast<double>(cell->key.bytes),
             scaled(spread, cell->p50));
   }
@@ -326,7 +325,8 @@ void CostModel::read_shared(const Profile& profile) {
   read_write_curve(profile);
   read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
-                                  m_transport, cells.size(), noisy));
+                                  m_transport, cells.size(),
+                                  std::ranges::count(cells, CellStatus::noisy, &Cell::status)));
 }
 
 void CostModel::read_rehearsals(const Profile& profile) {
@@ -335,7 +335,7 @@ void CostModel::read_rehearsals(const Profile& profile) {
   const Rate spread = spread_of(cells);
   for (const Cell* const cell : cells) {
     const CellKey& key = cell->key;
-    if (key.threads > 0 && key.sources > 0 && key.sources <= key.threads && key.bytes > 0) {
+    if (key.sources > 1 && key.sources <= key.threads && key.bytes > 0) {
       m_rehearsed.push_back(
           {key.operation, key.state == "in_place", static_cast<double>(key.threads),
            static_cast<double>(key.sources), static_cast<double>(key.bytes),

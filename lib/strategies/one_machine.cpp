@@ -133,8 +133,7 @@ Load load_of(const CostModel::Rehearsed& rehearsed) {
     const double summed = servers == 0 ? gradient / workers : worker ? 0 : gradient / servers;
     const double own = worker ? gradient - summed : 0;
     load.egress_bytes.push_back(own + (workers - (worker ? 1 : 0)) * summed);
-    load.summed_bytes.push_back(rehearsed.strategy == "ring" ? gradient - summed
-                                                             : (workers - 1) * summed);
+    load.summed_bytes.push_back((workers - 1) * summed);
   }
   load.ingress_bytes = load.egress_bytes;
   return load;
@@ -166,14 +165,15 @@ std::optional<Rate> seen(const SharedExchange& exchange, const std::string& stra
                                             shape.part_bytes));
 }
 
-/// By ranks that only sum, as a part of all sums.
+/// By ranks that only sum, as a part of all sums; 0 where nothing is summed.
 double served_part(const SharedExchange& exchange) {
   double served = 0;
   const Load& load = exchange.load;
   for (std::size_t r = 0; r < load.summed_bytes.size(); ++r) {
     served += exchange.model.ranks()[r].worker ? 0 : load.summed_bytes[r];
   }
-  return served / total(load.summed_bytes);
+  const double all = total(load.summed_bytes);
+  return all > 0 ? served / all : 0;
 }
 
 /// Equation 15c. The range is of what rehearsals of one plan took from time to time.

@@ -3,6 +3,7 @@
 #include "fixtures.hpp"
 
 #include "documents/cells.hpp"
+#include "documents/document.hpp"
 
 #include <gtest/gtest.h>
 
@@ -85,6 +86,17 @@ TEST(Rehearsed, RanksThatOnlySumCountForThePartThatTheySum) {
   EXPECT_NEAR(times(profile, {"ps_noncolocated", 3, 1}), 4, 1e-3);
   // Equation 6: a worker sums (n - k) / (n^2 + kn - 2k) = 2/10, the server 4/10.
   EXPECT_NEAR(times(profile, {"byteps_split", 3, 1}), std::pow(4, 0.4), 0.02);
+}
+
+TEST(Rehearsed, OneWorkerHasNothingToSumWhoeverServes) {
+  Profile profile = machine_that_shares();
+  rehearse(profile, {}, 1.5);
+  rehearse(profile, {"ps_noncolocated", 2, 1}, 3);
+  for (const char* const strategy : {"auto", "ps_noncolocated"}) {
+    const Plan plan = plan_for(profile, one_tensor(4U << 20U), 1, 1, {.strategy = strategy});
+    EXPECT_NO_THROW(static_cast<void>(canonical_text(plan))) << "all of its numbers are finite";
+    EXPECT_TRUE(std::isfinite(plan.prediction.mid_seconds)) << strategy;
+  }
 }
 
 TEST(Rehearsed, ARingThatWasNotPlayedTakesAsMuchMoreAsAServerOnEachRank) {

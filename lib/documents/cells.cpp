@@ -120,7 +120,8 @@ constexpr CellCase k_cases[] = {
 std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal) {
   constexpr std::uint64_t k_all = std::uint64_t{128} << 20U;
   const auto ranks = static_cast<std::uint64_t>(std::max(1, rehearsal.threads));
-  return std::max(k_all / ranks / rehearsal.bytes, 2 * ranks) * rehearsal.bytes;
+  const std::uint64_t parts = (rehearsal.sources < rehearsal.threads ? 4 : 2) * ranks;
+  return std::max(k_all / ranks / rehearsal.bytes, parts) * rehearsal.bytes;
 }
 
 std::span<const CellCase> cell_cases() {

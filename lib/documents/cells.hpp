@@ -94,7 +94,8 @@ inline constexpr const char* k_bytes_per_second = "bytes_per_second";
 
 struct CellKey;
 /// Of each worker in a rehearsal: those of all ranks together are far longer than a processor's own
-/// caches, and each rank has at least two parts.
+/// caches, and each rank has at least two parts, or four where some ranks only sum: a part passes
+/// through all stages, so that a few would mostly fill and drain them.
 [[nodiscard]] std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal);
 
 /// The fields of a CellKey by their names in a document, in the order of a CSV file's columns.

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 namespace reckon {
@@ -111,8 +112,9 @@ std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
 /// What a visit takes: to start the ranks, to fill and check their gradients, and the iterations.
 Seconds seconds_of(const CellKey& rehearsal, std::uint32_t iterations) {
   const double bytes = rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
-  const double of_byte = in_place(rehearsal) ? 1e-9 : rehearsal.transport == "host" ? 1.3e-9 : 3e-9;
-  return Seconds(0.15 + 0.04 * rehearsal.threads + bytes * of_byte * (iterations + 1) / 4);
+  const double of_byte =
+      in_place(rehearsal) ? 1.1e-9 : rehearsal.transport == "host" ? 1.5e-9 : 3.4e-9;
+  return Seconds(0.17 + 0.045 * rehearsal.threads + bytes * of_byte * (iterations + 1) / 4);
 }
 
 void measure(const RehearsalStage& stage, Cell& cell, std::uint32_t iterations) {
@@ -137,8 +139,9 @@ void measure(const RehearsalStage& stage, Cell& cell, std::uint32_t iterations) 
 }
 
 /// All that is played over a transport, by two ranks and by as many as there are processors or
-/// more: in short parts and long ones, as a ring, with a rank that only sums. Over the first one,
-/// which plans take of themselves, by four as well.
+/// more: in short parts and long ones, as a ring, with a rank that only sums. Where processors are
+/// few, by one rank more than there are: two ranks then share one. Over the first transport, which
+/// plans take of themselves, by four as well.
 std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::string& transport) {
   std::vector<CellKey> all;
   const auto add = [&](const char* strategy, bool in_place, int workers, int servers,
@@ -153,26 +156,37 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
                    .operation = strategy,
                    .state = in_place ? "in_place" : "sent"});
   };
-  const int most = std::max(8, static_cast<int>(std::bit_floor(stage.processors)));
+  constexpr int k_few = 8; // processors
+  const auto processors = static_cast<int>(stage.processors);
+  const int most = std::max(k_few, static_cast<int>(std::bit_floor(stage.processors)));
   const bool every = transport == stage.transports.front() || stage.thorough;
-  for (const int ranks : {2, 4, most}) {
+  std::set<int> numbers{2, most};
+  if (every) {
+    numbers.insert(4);
+  }
+  if (processors < k_few) {
+    numbers.insert(processors + 1);
+  }
+  for (const int ranks : numbers) {
+    const bool end = ranks == 2 || ranks == most;
     if (every || ranks == most) {
       add("ps_colocated", false, ranks, 0, k_mib / 2);
     }
-    if (every || ranks != 4) {
-      add("ps_colocated", false, ranks, 0, 2 * k_mib);
-    }
+    add("ps_colocated", false, ranks, 0, 2 * k_mib);
     if (ranks != 4) {
       add("ring", false, ranks, 0, k_mib);
+    }
+    if (end) {
       add("ps_noncolocated", false, ranks, 1, k_mib);
     }
     if (transport == "host") {
       add("ps_colocated", true, ranks, 0, k_mib);
-      if (ranks != 4) {
+      if (end) {
         add("ps_noncolocated", true, ranks, 1, k_mib);
       }
     }
   }
+  add("ps_noncolocated", false, 2, 1, 4 * k_mib);
   return all;
 }
 
@@ -181,18 +195,15 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
 std::vector<Campaign> rehearsal_campaigns(const RehearsalStage& stage) {
   std::vector<Campaign> campaigns;
   for (const std::string& transport : stage.transports) {
-    const bool first = transport == stage.transports.front();
-    const std::uint32_t iterations = first ? 3 : 5; // in two visits, or in one
-    Campaign& campaign = campaigns.emplace_back(Campaign{.name = "rehearsals over " + transport,
-                                                         .once = true,
-                                                         .passes = first ? 2 : 1,
-                                                         .typical = true});
+    constexpr std::uint32_t k_iterations = 4;
+    Campaign& campaign = campaigns.emplace_back(Campaign{
+        .name = "rehearsals over " + transport, .once = true, .passes = 1, .typical = true});
     for (const CellKey& key : rehearsals_over(stage, transport)) {
       campaign.plans.push_back(
           {.key = key,
-           .visit = k_visits_share * seconds_of(key, iterations), // there is nothing beside it
-           .measure = [stage, iterations](Cell& cell, Seconds /*budget*/) {
-             measure(stage, cell, iterations);
+           .visit = k_visits_share * seconds_of(key, k_iterations), // there is nothing beside it
+           .measure = [stage](Cell& cell, Seconds /*budget*/) {
+             measure(stage, cell, k_iterations);
            }});
     }
   }

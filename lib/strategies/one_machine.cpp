@@ -2,6 +2,7 @@
 #include "strategies/one_machine.hpp"
 
 #include "core/units.hpp"
+#include "stats/summary.hpp"
 #include "strategies/least.hpp"
 #include "strategies/processors.hpp"
 #include "strategies/rate_law.hpp"
@@ -139,30 +140,57 @@ Load load_of(const CostModel::Rehearsed& rehearsed) {
   return load;
 }
 
-/// Of rehearsals of this strategy: the time of an iteration as a multiple of from_rates(). Nothing:
-/// none were made.
-std::optional<Rate> seen(const SharedExchange& exchange, const std::string& strategy) {
-  const auto& [model, load, shape, lanes] = exchange;
-  RateLaw law(RateLaw::Beyond::same);
-  for (const CostModel::Rehearsed& rehearsed : model.rehearsed()) {
-    if (rehearsed.strategy != strategy || rehearsed.in_place != shape.in_place) {
+/// What a rehearsal took, as a multiple of from_rates().
+struct Seen {
+  double ranks = 0, workers = 0, part_bytes = 0;
+  Rate times;
+};
+
+/// The rehearsals of this strategy.
+std::vector<Seen> seen(const SharedExchange& exchange, const std::string& strategy) {
+  std::vector<Seen> all;
+  for (const CostModel::Rehearsed& rehearsed : exchange.model.rehearsed()) {
+    if (rehearsed.strategy != strategy || rehearsed.in_place != exchange.shape.in_place) {
       continue;
     }
     const Load its_load = load_of(rehearsed);
     PartShape its_shape;
     its_shape.part_bytes = rehearsed.part_bytes;
     its_shape.in_place = rehearsed.in_place;
-    const double expected = from_rates({model, its_load, its_shape}).mid_seconds;
+    const double expected = from_rates({exchange.model, its_load, its_shape}).mid_seconds;
     const Rate& rate = rehearsed.bytes_per_s;
     const double gradient = rehearsed.gradient_bytes;
-    law.add(rehearsed.ranks, rehearsed.workers, rehearsed.part_bytes,
-            {gradient / rate.hi / expected, gradient / rate.mid / expected,
-             gradient / rate.lo / expected});
+    all.push_back({rehearsed.ranks,
+                   rehearsed.workers,
+                   rehearsed.part_bytes,
+                   {gradient / rate.hi / expected, gradient / rate.mid / expected,
+                    gradient / rate.lo / expected}});
   }
-  const double ranks = static_cast<double>(load.egress_bytes.size()) * lanes;
+  return all;
+}
+
+/// Between them. Nothing: there are none.
+std::optional<Rate> between(const std::vector<Seen>& all, const Seen& place) {
+  RateLaw law(RateLaw::Beyond::same);
+  for (const Seen& one : all) {
+    law.add(one.ranks, one.workers, one.part_bytes, one.times);
+  }
   return law.empty() ? std::nullopt
-                     : std::optional(law.at(ranks, static_cast<double>(model.workers().size()),
-                                            shape.part_bytes));
+                     : std::optional(law.at(place.ranks, place.workers, place.part_bytes));
+}
+
+/// How far the law is from each of them when that one was not played, as logarithms of factors:
+/// from those between others, as plans are.
+void add_surprises(std::vector<double>& surprises, const std::vector<Seen>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Seen> others = all;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto [fewest, most] = std::ranges::minmax_element(others, {}, &Seen::ranks);
+    if (!others.empty() && fewest->ranks <= all[i].ranks && all[i].ranks <= most->ranks) {
+      const Rate expected = *between(others, all[i]);
+      surprises.push_back(std::abs(std::log(all[i].times.mid / expected.mid)));
+    }
+  }
 }
 
 /// By ranks that only sum, as a part of all sums; 0 where nothing is summed.
@@ -176,11 +204,22 @@ double served_part(const SharedExchange& exchange) {
   return all > 0 ? served / all : 0;
 }
 
-/// Equation 15c. The range is of what rehearsals of one plan took from time to time.
+/// Equation 15c. Of ten plans, eight are in the range: it has what rehearsals of one plan took from
+/// time to time, and how far rehearsals are from what the others would say of them.
 void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
-  const std::optional<Rate> of_ring = ring ? seen(exchange, "ring") : std::nullopt;
-  const std::optional<Rate> usual = of_ring ? of_ring : seen(exchange, "ps_colocated");
-  const std::optional<Rate> served = ring ? std::nullopt : seen(exchange, "ps_noncolocated");
+  const Seen place{static_cast<double>(exchange.load.egress_bytes.size()) * exchange.lanes,
+                   static_cast<double>(exchange.model.workers().size()),
+                   exchange.shape.part_bytes,
+                   {}};
+  std::vector<double> surprises;
+  const auto of = [&](const char* strategy) {
+    const std::vector<Seen> all = seen(exchange, strategy);
+    add_surprises(surprises, all);
+    return between(all, place);
+  };
+  const std::optional<Rate> of_ring = ring ? of("ring") : std::nullopt;
+  const std::optional<Rate> usual = of_ring ? of_ring : of("ps_colocated");
+  const std::optional<Rate> served = ring ? std::nullopt : of("ps_noncolocated");
   if (!usual && !served) {
     return;
   }
@@ -189,9 +228,15 @@ void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
   const auto factor = [&](double Rate::*end) {
     return own.*end * std::pow(theirs.*end / own.*end, part);
   };
-  p.lo_seconds = mid * factor(&Rate::lo);
+  const double surprise = surprises.empty() ? 0 : quantile(std::move(surprises), 0.8);
+  const auto widened = [&](double Rate::*end) {
+    const double usually = std::log(factor(end) / factor(&Rate::mid));
+    return factor(&Rate::mid) *
+           std::exp(std::copysign(std::hypot(usually, surprise), end == &Rate::lo ? -1 : 1));
+  };
+  p.lo_seconds = mid * widened(&Rate::lo);
   p.mid_seconds = mid * factor(&Rate::mid);
-  p.hi_seconds = mid * factor(&Rate::hi);
+  p.hi_seconds = mid * widened(&Rate::hi);
   for (Term& term : p.terms) {
     term.seconds *= p.mid_seconds / mid;
   }

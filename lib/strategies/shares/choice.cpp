@@ -63,13 +63,30 @@ double window_for(const SharesJob& job, double part_bytes, bool ring) {
   return std::max(4 * static_cast<double>(job.workers.size()) + std::ceil(round_trip_parts), 8.0);
 }
 
+/// The shortest parts worth a look. On one machine none shorter than those that were rehearsed:
+/// what these take nobody knows, unless they are needed for each rank to have some.
+double shortest_part(const SharesJob& job) {
+  const CostModel& model = job.model();
+  if (!model.one_machine()) {
+    return 16 * 1024;
+  }
+  constexpr double k_least = 64 * 1024, k_parts_of_rank = 4;
+  double rehearsed = model.rehearsed().empty() ? k_least : std::numeric_limits<double>::infinity();
+  for (const CostModel::Rehearsed& one : model.rehearsed()) {
+    rehearsed = std::min(rehearsed, one.part_bytes);
+  }
+  const double of_rank = job.bytes() / k_parts_of_rank / static_cast<double>(model.ranks().size());
+  return std::clamp(std::exp2(std::floor(std::log2(std::min(rehearsed, of_rank)))), k_least,
+                    std::max(k_least, rehearsed));
+}
+
 /// The one asked for, or all powers of two that are worth a look.
 std::vector<double> part_sizes(const SharesJob& job) {
   if (job.options.part_bytes) {
     return {static_cast<double>(*job.options.part_bytes)};
   }
   constexpr double k_most = 16 * 1024 * 1024;
-  const double least = job.model().one_machine() ? 64 * 1024 : 16 * 1024;
+  const double least = shortest_part(job);
   std::vector<double> sizes;
   for (double s = least; s <= k_most && s < 2 * job.bytes(); s *= 2) {
     sizes.push_back(s);

@@ -82,6 +82,27 @@ TEST(NcclTopology, GpusAreNumberedByDeviceAndNvSwitchesAreOne) {
   EXPECT_EQ(t.of_kind(ObjectKind::nic).size(), 2U);
 }
 
+TEST(NcclTopology, OfTwoEndsThatTellOfTheSameLinksTheOneThatSeesMoreIsRight) {
+  // The first GPU sees four links to the second, which sees two of them.
+  const std::string text = R"(<system version="1">
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:18:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="90" rank="0" gdr="1">
+        <nvlink target="0000:19:00.0" count="4" tclass="0x030200"/>
+      </gpu>
+    </pci>
+    <pci busid="0000:19:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="1" sm="90" rank="1" gdr="1">
+        <nvlink target="0000:18:00.0" count="2" tclass="0x030200"/>
+      </gpu>
+    </pci>
+  </cpu>
+</system>
+)";
+  const Topology t = topology_from_text(text, "f.xml").topology;
+  EXPECT_EQ(path_between(t, "m0/gpu0", "m0/gpu1").text(), "NV4");
+}
+
 TEST(TopologyFile, MistakesNameTheLineAndARemedy) {
   EXPECT_THAT(refusal("{\"schema\": 1}"), test::Says("line 1"));
   EXPECT_THAT(refusal("<a>\n<b></a>"), test::Says("line 2"));

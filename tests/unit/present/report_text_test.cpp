@@ -21,6 +21,18 @@ TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
                 "fill        3.100 ms         -          not told apart from transport\n\n"));
 }
 
+TEST(ReportTable, AnErrorBeyondTheToleranceIsRedInBothDirections) {
+  Report r = test::machine_report();
+  r.tolerance = 0.15;
+  const auto total = [&](double error) {
+    r.error = error;
+    return report_table(r, {Colors::ansi256, 0});
+  };
+  EXPECT_THAT(total(0.16), ContainsRegex("total[^\n]*\x1b\\[31m"));
+  EXPECT_THAT(total(-0.16), ContainsRegex("total[^\n]*\x1b\\[31m"));
+  EXPECT_THAT(total(-0.14), Not(ContainsRegex("total[^\n]*\x1b\\[31m")));
+}
+
 TEST(ReportTable, StagesBelowATwentiethOfATenthAreOneRowWithoutAFactor) {
   Report r = test::machine_report();
   // 2 % of 142.4 ms is 2.848 ms, of 156.8 ms 3.136 ms.

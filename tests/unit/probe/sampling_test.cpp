@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 namespace reckon {
 namespace {
@@ -199,6 +201,50 @@ TEST(SampleTeam, DividesByTheBatchAndCountsOperations) {
   for (const double seconds : s.seconds) {
     EXPECT_NEAR(seconds * static_cast<double>(s.batch), 1e-6, 1e-12);
   }
+}
+
+TEST(SampleTeam, WarmingUpCountsForNoThread) {
+  FakeClock clock; // ten operations of 10 s, then those of 1 s
+  Team team({0});
+  const SampleLimits limits{.budget = Seconds(1e3),
+                            .max_samples = 2,
+                            .warm_up_time = Seconds(1e3),
+                            .warm_up_operations = 10};
+  const Samples s = sample_team(
+      team, limits, clock,
+      [&](std::size_t, std::uint64_t index) { clock.advance(Seconds(index < 10 ? 10 : 1)); }, {});
+  EXPECT_EQ(s.seconds, std::vector<double>(2, 1));
+  EXPECT_EQ(s.rank_seconds, std::vector<double>(1, 1));
+}
+
+TEST(SampleTeam, ASampleWaitsForTheTimesOfAllThreads) {
+  // Only the first thread's operations move the clock, and the second is always the last to end.
+  class SharedClock final : public Clock {
+  public:
+    [[nodiscard]] Seconds now() const noexcept override {
+      return Seconds(static_cast<double>(seconds));
+    }
+    std::atomic<int> seconds{100};
+  };
+  SharedClock clock;
+  Team team({0, 0});
+  std::atomic<int> first_ended = 0;
+  const Samples s = sample_team(team, {.budget = Seconds(0.5)}, clock,
+                                [&](std::size_t rank, std::uint64_t index) {
+                                  if (rank == 0) {
+                                    ++clock.seconds;
+                                    ++first_ended;
+                                    return;
+                                  }
+                                  while (first_ended <= static_cast<int>(index)) {
+                                    std::this_thread::yield();
+                                  }
+                                  for (int i = 0; i < 1000; ++i) {
+                                    std::this_thread::yield();
+                                  }
+                                },
+                                {});
+  EXPECT_EQ(s.seconds, std::vector<double>(1, 1));
 }
 
 TEST(TimerStep, IsTheSmallestStepOfTheClock) {

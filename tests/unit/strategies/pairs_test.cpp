@@ -110,6 +110,18 @@ TEST(Pairs, MessagesBySizeSayWhatShortOnesTake) {
   EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(65536), 10e-6, 1e-12);
 }
 
+TEST(Pairs, AWriteAmongOthersTakesNoLongerThanTheirRateSays) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  // Alone 64 KiB take 8 us beyond the latency; several together have 20 GB/s.
+  p.cells = {cell("pair_latency", "a", "b", 8, 2e-6), cell("pair_write", "a", "b", 65536, 10e-6),
+             cell("pair_write", "a", "b", 1048576, 60e-6)};
+  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(65536), 8e-6, 1e-12);
+  p.cells.push_back(rate("pair_bandwidth", "a", "b", 20e9));
+  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(65536), 65536 / 20e9, 1e-12);
+  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(1048576), 1048576 / 20e9, 1e-12);
+}
+
 TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   Profile p;
   p.machines = {machine("a"), machine("b")};

@@ -44,6 +44,13 @@ TEST(RateLaw, OneNumberAloneSaysNothingOfMore) {
   EXPECT_DOUBLE_EQ(shared.at(1, 2, 1).mid, 5e9);
 }
 
+TEST(RateLaw, WhatIsNoRateOfSeveralTogetherStaysBeyondWhatWasMeasured) {
+  RateLaw law(RateLaw::Beyond::same);
+  law.add(2, 2, 1, exactly(1.5));
+  EXPECT_DOUBLE_EQ(law.at(1, 2, 1).mid, 1.5);
+  EXPECT_DOUBLE_EQ(law.at(8, 2, 1).mid, 1.5);
+}
+
 TEST(RateLaw, OperandsAndPartsAreInterpolatedWithinEachNumberAndStayBeyond) {
   RateLaw law;
   law.add(1, 2, 1 << 18, exactly(8e9));

@@ -133,5 +133,17 @@ TEST(Rehearsed, TheRangeIsOfWhatRehearsalsTookFromTimeToTime) {
   EXPECT_NEAR(p.lo_seconds / p.mid_seconds, 1 / 1.1, 1e-3);
 }
 
+TEST(Rehearsed, PartsAreNoShorterThanThoseRehearsedUnlessARankWouldHaveTooFew) {
+  const auto part_bytes = [](const Profile& profile, std::uint64_t elements) {
+    return plan_for(profile, one_tensor(elements), 2, 0, {.sums_in_place = false}).part_bytes;
+  };
+  Profile profile = machine_that_shares();
+  ASSERT_LT(part_bytes(profile, 64U << 20U), 8U << 20U);
+  rehearse(profile, {}, 1);
+  profile.cells.back().key.bytes = 8U << 20U;
+  EXPECT_GE(part_bytes(profile, 64U << 20U), 8U << 20U);
+  EXPECT_LE(part_bytes(profile, 1U << 18U), 512U << 10U) << "each of two ranks sums one";
+}
+
 } // namespace
 } // namespace reckon

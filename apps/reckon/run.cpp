@@ -68,6 +68,9 @@ public:
     refuse_overwriting(arguments.output, {arguments.plan}, "report");
     check_trace(arguments);
     m_job = job_from_environment();
+    if (!arguments.check_only && arguments.transport.empty()) {
+      check_gpus(m_plan, arguments.plan);
+    }
     if (!m_job) {
       check_memory(m_plan, arguments.check_only, arguments.checkpoints());
       if (!arguments.check_only && !arguments.inject && predicts_own_machines(m_plan)) {

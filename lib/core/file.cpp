@@ -2,9 +2,11 @@
 #include "core/file.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -105,14 +108,34 @@ Fd::~Fd() {
   }
 }
 
+std::string near_file(const std::string& path) {
+  const std::filesystem::path wanted(path), folder = wanted.parent_path();
+  const std::string ending = wanted.has_extension() ? wanted.extension().string() : ".json";
+  std::vector<std::string> names; // without the ending, which would make unlike names alike
+  std::error_code error;          // a folder that cannot be read has no near file
+  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end;
+       !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (at->path().extension() == ending && at->is_regular_file(ignored)) {
+      names.push_back(at->path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  const std::string near = did_you_mean(wanted.stem().string(), names);
+  return near.empty() ? "" : (folder / (near + ending)).string();
+}
+
 std::string read_file(const std::string& path) {
   if (path == "-") {
     return read_all(STDIN_FILENO, "standard input");
   }
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
+    const int why = errno;
+    const std::string near = why == ENOENT ? near_file(path) : "";
     fail(ErrorKind::input,
-         fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
+         fmt::format("cannot open {}: {}{}", path, std::generic_category().message(why),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near)));
   }
   return read_all(fd.get(), path);
 }

@@ -31,8 +31,13 @@ private:
   int m_fd = -1;
 };
 
-/// The whole file; "-" is standard input. Throws Error{input} naming the file.
+/// The whole file; "-" is standard input. Throws Error{input} naming the file, and where there is
+/// none the nearest one in its folder.
 [[nodiscard]] std::string read_file(const std::string& path);
+
+/// The file of `path`'s folder with the same ending (.json where it has none) whose name is nearest
+/// to this one's; empty: none is near.
+[[nodiscard]] std::string near_file(const std::string& path);
 
 /// The whole file; absent when it is missing or cannot be read, as the speed of a network port that
 /// is down.

@@ -23,6 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Characters of a text that is no document that say what it is.
+constexpr std::size_t k_shown_of_text = 40;
+
 std::string shown_name(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
@@ -32,11 +35,12 @@ WhatTextIs& other_texts() {
   return what_is;
 }
 
-/// The text of `path`, which is given back before a document is built of it: a plan of 10^6 parts
-/// has 30 MB.
-Json parsed(std::string text, const std::string& path) {
+/// The text of `path`, where a document of this kind is wanted. It is given back before the
+/// document is built: a plan of 10^6 parts has 30 MB.
+Json parsed(std::string text, const std::string& path, std::string_view kind) {
   const std::string shown = shown_name(path);
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) {
     fail(ErrorKind::input, fmt::format("{}: {} is empty", shown, path == "-" ? "it" : "the file"));
   }
   if (const auto& what_is = other_texts();
@@ -45,11 +49,20 @@ Json parsed(std::string text, const std::string& path) {
       fail(ErrorKind::input, fmt::format("{}: {}", shown, what));
     }
   }
+  if (text[begin] != '{' && text[begin] != '[') {
+    const auto line_begin = text.rfind('\n', begin) + 1; // npos + 1 is 0
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(begin), '\n');
+    fail(ErrorKind::input,
+         fmt::format("{} is not a {}: no JSON at line {}, column {}, but \"{}\"", shown, kind, line,
+                     1 + begin - line_begin,
+                     one_line(std::string_view(text).substr(
+                         begin, std::min(text.find('\n', begin) - begin, k_shown_of_text)))));
+  }
   return parse_json(text, shown);
 }
 
-Json parse_file(const std::string& path) {
-  return parsed(read_file(path), path);
+Json parse_file(const std::string& path, std::string_view kind) {
+  return parsed(read_file(path), path, kind);
 }
 
 /// Folders of shipped documents, the first one that has a name wins.
@@ -112,7 +125,8 @@ std::string locate(const std::string& path_or_name, const fs::path& below, std::
     return path_or_name;
   }
   const std::vector<std::string> names = shipped(below);
-  const std::string near = did_you_mean(path_or_name, names);
+  std::string near = did_you_mean(path_or_name, names);
+  near = near.empty() ? near_file(path_or_name) : near;
   fail(ErrorKind::input,
        fmt::format("no file and no shipped {} is called \"{}\"; {}shipped: {}", kind, path_or_name,
                    near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near),
@@ -162,7 +176,7 @@ Json to_json(const Document& document) {
 }
 
 Document read_document(const std::string& path) {
-  return document_from_json(parse_file(path), shown_name(path));
+  return document_from_json(parse_file(path, "document of reckon"), shown_name(path));
 }
 
 Document read_file_or_shipped(const std::string& path_or_name) {
@@ -178,7 +192,8 @@ Document read_file_or_shipped(const std::string& path_or_name) {
   std::string text = read_file(path_or_name);
   return is_workload_csv(path_or_name, text)
              ? Document(workload_from_csv(text, path_or_name))
-             : document_from_json(parsed(std::move(text), path_or_name), shown_name(path_or_name));
+             : document_from_json(parsed(std::move(text), path_or_name, "document of reckon"),
+                                  shown_name(path_or_name));
 }
 
 Profile read_profile(const std::string& path_or_name) {
@@ -188,7 +203,7 @@ Profile read_profile(const std::string& path_or_name) {
 
 Profile read_profile(const std::string& path_or_name, std::vector<std::string>& doubts) {
   const std::string path = locate(path_or_name, "", "profile");
-  const Json json = parse_file(path);
+  const Json json = parse_file(path, "profile");
   Profile profile = profile_from_json(json, shown_name(path));
   doubts = cell_doubts(profile, json, shown_name(path));
   return profile;
@@ -207,14 +222,14 @@ Workload read_workload(const std::string& path_or_name, std::vector<std::string>
   std::string text = read_file(path);
   return is_workload_csv(path, text)
              ? workload_from_csv(text, path)
-             : workload_from_json(parsed(std::move(text), path), shown_name(path));
+             : workload_from_json(parsed(std::move(text), path, "workload"), shown_name(path));
 }
 
 Roles read_roles(const std::string& path) {
-  return roles_from_json(parse_file(path), shown_name(path));
+  return roles_from_json(parse_file(path, "roles document"), shown_name(path));
 }
 Plan read_plan(const std::string& path) {
-  return plan_from_json(parse_file(path), shown_name(path));
+  return plan_from_json(parse_file(path, "plan"), shown_name(path));
 }
 
 std::vector<std::string> shipped_workloads() {

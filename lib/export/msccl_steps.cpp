@@ -136,16 +136,13 @@ private:
     }
     const std::uint32_t index = *lane.sends.begin();
     const Op& op = lane.program->ops()[index];
-    Lane& peer = m_lanes[m_first[op.peer] + lane.number];
-    if (peer.arrived) {
-      return false;
-    }
     lane.sends.erase(lane.sends.begin());
     if (op.source.buffer != k_gradient_buffer) {
       refuse(fmt::format("rank {} sends from memory that is not its gradient", lane.rank));
     }
     lane.block.steps.push_back({StepKind::send, op.part});
-    peer.arrived = &op;
+    // Nothing lies there: it had a turn since our last one, and receives before it sends.
+    m_lanes[m_first[op.peer] + lane.number].arrived = &op;
     complete(lane, index);
     return true;
   }

@@ -28,6 +28,11 @@ namespace {
 
 constexpr std::size_t k_most_sizes = 14;
 
+/// "91 % of", "1.39 times": what a cell is in units of its ceiling, which caches can exceed.
+std::string share_text(double share) {
+  return share > 1 ? fmt::format("{:.2f} times", share) : percent_text(share) + " of";
+}
+
 /// One line on the cell that comes nearest to its ceiling; empty when no cell has one.
 std::string ceiling_line(const Cells& cells, const Style& style) {
   const Cell* best = nullptr;
@@ -41,8 +46,9 @@ std::string ceiling_line(const Cells& cells, const Style& style) {
     return "";
   }
   return folded(
-      printable(fmt::format("best cell: {} of {}, {}", percent_text(*ceiling_share(*best)),
-                            best->ceiling->name, quantity_text(best->ceiling->value, best->unit))),
+      printable(fmt::format("best cell: {}, {} its ceiling, {} ({})",
+                            quantity_text(best->p50, best->unit), share_text(*ceiling_share(*best)),
+                            quantity_text(best->ceiling->value, best->unit), best->ceiling->name)),
       style);
 }
 
@@ -149,7 +155,7 @@ std::string curve_text(const Cells& cells, const Style& style) {
     const auto text = [&](double v) { return times ? time_text(v) : gb_per_s_text(v); };
     std::string remark = cell->status == CellStatus::noisy ? "noisy: " + cell->reason : "";
     if (const auto share = ceiling_share(*cell)) {
-      remark = fmt::format("{} of {}{}{}", percent_text(*share), cell->ceiling->name,
+      remark = fmt::format("{} {}{}{}", share_text(*share), cell->ceiling->name,
                            remark.empty() ? "" : "; ", remark);
     }
     const auto rate = rate_of(*cell);
@@ -260,8 +266,7 @@ std::string list_text(const Cells& cells, const Style& style) {
       row.emplace_back(text(cell->p99));
       row.emplace_back(percent_text(cell->spread));
       const auto share = ceiling_share(*cell);
-      row.emplace_back(share ? fmt::format("{} of {}", percent_text(*share), cell->ceiling->name)
-                             : "",
+      row.emplace_back(share ? fmt::format("{} {}", share_text(*share), cell->ceiling->name) : "",
                        Tone::dim);
     } else {
       row.resize(row.size() + 5);

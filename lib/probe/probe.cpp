@@ -85,8 +85,8 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
   return options.transports.empty() ? all : options.transports;
 }
 
-/// Stands for the GPUs where there are none: of the cases that were asked for by name, a cell that
-/// says why they cannot be measured.
+/// Stands for the GPUs where there are none: of the cases that were asked for by name, besides
+/// others, a cell that says why they cannot be measured.
 Campaign absent_gpus(const std::vector<std::string>& only, const std::string& why) {
   Campaign campaign{.name = "GPUs"};
   for (const CellCase& c : cell_cases()) {
@@ -162,6 +162,7 @@ public:
                         std::back_inserter(m_campaigns));
     } else {
       m_campaigns.push_back(absent_gpus(options.only, m_no_gpu));
+      m_absent = m_campaigns.back().plans.size();
     }
     for (Campaign (*make)(Workbench&) :
          {&reduce_campaign, &in_place_campaign, &stores_campaign, &optimizer_campaign,
@@ -182,6 +183,22 @@ public:
     std::erase_if(m_campaigns, [](const Campaign& c) { return c.plans.empty(); });
   }
 
+  /// Throws where every cell that was asked for is of something that is not here.
+  void require_cells(const std::vector<std::string>& only) const {
+    if (!only.empty() && cells() == m_absent) {
+      fail(ErrorKind::unavailable,
+           fmt::format("probe: this machine has nothing to measure for {}{}; `reckon probe --list` "
+                       "names what it has",
+                       fmt::join(only, ", "), m_absent > 0 ? ": no GPU: " + m_no_gpu : ""));
+    }
+  }
+  [[nodiscard]] std::size_t cells() const {
+    std::size_t cells = 0;
+    for (const Campaign& campaign : m_campaigns) {
+      cells += campaign.plans.size();
+    }
+    return cells;
+  }
   [[nodiscard]] const std::vector<Campaign>& campaigns() const { return m_campaigns; }
   [[nodiscard]] Topology take_topology() { return std::move(m_discovery.topology); }
   Guard& guard() { return m_guard; }
@@ -208,6 +225,7 @@ private:
   Workbench m_bench;
   std::vector<std::string> m_left_out;
   std::string m_no_gpu;
+  std::size_t m_absent = 0; ///< cells that only say that there is no GPU
   std::vector<Campaign> m_campaigns;
 };
 
@@ -254,12 +272,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   Environment environment = describe_environment(real_system_files());
   const Precedence precedence; // before any thread or process is started
   Subject subject(options, environment, clock, Subject::Purpose::measure);
+  subject.require_cells(options.only);
   if (options.starting) {
-    std::size_t cells = 0;
-    for (const Campaign& campaign : subject.campaigns()) {
-      cells += campaign.plans.size();
-    }
-    options.starting(cells, estimate(subject.campaigns(), options.budget));
+    options.starting(subject.cells(), estimate(subject.campaigns(), options.budget));
   }
 
   ProbeResult result;

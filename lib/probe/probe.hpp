@@ -67,7 +67,8 @@ struct ProbeList {
 [[nodiscard]] ProbeList list_probe(const ProbeOptions& options);
 
 /// Measures this machine. Throws Error{usage} for an unknown case or transport name in the options,
-/// Error{unavailable} when this machine cannot be measured or a requested transport is missing.
+/// Error{unavailable} when this machine cannot be measured, has nothing of all cases that are asked
+/// for or lacks a requested transport.
 /// Errors of single cells are in the profile.
 [[nodiscard]] ProbeResult probe_machine(const ProbeOptions& options);
 

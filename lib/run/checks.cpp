@@ -21,7 +21,10 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace reckon {
@@ -164,6 +167,22 @@ void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptio
         }
       }
     }
+  }
+}
+
+void check_gpus(const Plan& plan, const std::string& file) {
+  std::set<std::tuple<std::string, std::optional<std::uint64_t>, std::string>> gpus;
+  for (const PlanRank& rank : plan.ranks) {
+    if (rank.endpoint_kind == "gpu") {
+      gpus.emplace(rank.machine, rank.machine_number, rank.endpoint);
+    }
+  }
+  std::vector<std::string> why_not;
+  if (plan.transport == "cuda" && !gpus.empty() && gpu_transport(&why_not).empty()) {
+    fail(ErrorKind::unavailable,
+         fmt::format("{}: the plan needs {}, and this machine has none ({}); with --transport host "
+                     "its ranks sum in the processors' memory instead",
+                     file, counted(gpus.size(), "GPU"), fmt::join(why_not, "; ")));
   }
 }
 

@@ -47,6 +47,9 @@ void check_rank_count(const Plan& plan, const std::string& file, int started);
 /// This machine, as far as this process may use it.
 [[nodiscard]] MeasuredMachine this_machine();
 
+/// Throws Error{unavailable} where the plan's transport moves the memory of GPUs and none are here.
+void check_gpus(const Plan& plan, const std::string& file);
+
 /// Throws Error{unavailable} where this machine lacks the transport, with the reason and the
 /// transports that it has.
 void check_transport(const std::string& wanted);

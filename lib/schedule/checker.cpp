@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/checker.hpp"
 
+#include "schedule/in_place.hpp"
 #include "schedule/reach.hpp"
 #include "schedule/snapshot.hpp"
 
@@ -119,8 +120,9 @@ public:
 
   CheckResult run() {
     number_ops();
-    for (const auto step : {&Checker::check_slices, &Checker::match_tags, &Checker::order,
-                            &Checker::check_saved, &Checker::check_sums, &Checker::check_races}) {
+    for (const auto step :
+         {&Checker::check_slices, &Checker::match_tags, &Checker::check_in_place, &Checker::order,
+          &Checker::check_saved, &Checker::check_sums, &Checker::check_races}) {
       if (m_result.ok()) { // each step relies on what the ones before it have proved
         (this->*step)();
       }
@@ -252,17 +254,15 @@ private:
 
   void check_sum_in_place(std::uint32_t node) {
     const Op& op = op_at(node);
-    const std::span<const Slice> sources = lane_at(node).sources(op);
-    if (sources.empty() || op.bytes % size_of(op.dtype) != 0) {
-      fault(node, "sums nothing, or not whole elements");
-    }
-    std::set<std::tuple<std::uint32_t, std::uint32_t>> buffers;
-    for (const Slice& s : sources) {
+    for (const Slice& s : lane_at(node).sources(op)) {
       const Located at = locate(m_schedule, m_places[node].rank, s);
       check_slice(node, at.rank, at.at, "operand");
-      if (!buffers.emplace(at.rank, at.at.buffer).second) {
-        fault(node, fmt::format("has two operands in buffer {} of rank {}", at.at.buffer, at.rank));
-      }
+    }
+  }
+
+  void check_in_place() {
+    for (const std::string& what : in_place_faults(m_schedule)) {
+      end_fault("{}", what);
     }
   }
 

@@ -31,6 +31,7 @@ inline constexpr std::size_t k_max_faults = 10;
 /// - what is saved (snapshot.hpp): every byte of the parameters and of the optimizer's states by
 /// one rank, with one copy made before the byte changes; with Outcome::restored every rank ends
 /// with what was saved of all that it keeps;
+/// - sums in place (in_place.hpp): a peer's memory changes only while the peer waits for it;
 /// - no races: two accesses of one byte, one of them changing it, are always ordered.
 /// Additions to the latest parameters, and copies of them, may come in any order
 /// when they are one lane's, which does one op at a time.

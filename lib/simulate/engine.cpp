@@ -159,8 +159,9 @@ std::string reason_in(const std::string& words) {
   if (code == exit_status(ErrorKind::input) && !reason.empty()) {
     fail(ErrorKind::input, reason);
   }
-  fail(ErrorKind::operation, fmt::format("the simulator exited with status {} and no result{}",
-                                         code, reason.empty() ? "" : ": " + reason));
+  fail(ErrorKind::operation,
+       fmt::format("the simulator exited with status {}{}{}", code,
+                   code == 0 ? " and no result" : "", reason.empty() ? "" : ": " + reason));
 }
 
 } // namespace

@@ -76,7 +76,7 @@ refused "over transport 'bogus'" "${pcie[@]}" --transport bogus
 # Without a GPU the default transport says why not.
 if [[ ! -e /dev/nvidiactl ]]; then
   exits 3 run mix.json
-  stderr_matches "'cuda' is not available here: (there is no /dev/nvidiactl|this build has no CUDA)"
+  stderr_matches "machine has none [(]cuda: (there is no /dev/nvidiactl|this build has no CUDA)"
 fi
 
 refused topology "${inside[@]}" --profile byteps-cluster

@@ -69,6 +69,20 @@ TEST_F(File, EmptyAndLongContentsSurvive) {
   }
 }
 
+TEST_F(File, AMissingFileIsAnInputErrorThatNamesTheNearestOne) {
+  write_file(at("profile.json"), "{}");
+  write_file(at("notes"), "");
+  fs::create_directory(at("profle"));
+  EXPECT_EQ(near_file(at("profil.json")), at("profile.json"));
+  EXPECT_EQ(near_file(at("profil")), at("profile.json"));
+  EXPECT_EQ(near_file(at("missing.json")), "");
+  EXPECT_EQ(near_file(at("profil.csv")), "");
+  EXPECT_EQ(near_file(at("nowhere/profile.json")), "");
+  EXPECT_EQ(test::refusal([&] { return read_file(at("profle.json")); }),
+            "cannot open " + at("profle.json") + ": No such file or directory; did you mean " +
+                at("profile.json") + "?");
+}
+
 TEST_F(File, AMissingFileIsAnInputErrorThatNamesIt) {
   try {
     static_cast<void>(read_file(at("none")));

@@ -111,6 +111,26 @@ TEST_F(ShippedDocuments, AMissingFileIsAnErrorThatNamesIt) {
             "cannot open /nowhere/p.json: No such file or directory");
 }
 
+TEST_F(ShippedDocuments, ANameWithoutItsEndingIsThatOfAFileBesideIt) {
+  put("profile-of-mine.json", "{}");
+  const fs::path before = fs::current_path();
+  fs::current_path(m_folder);
+  const std::string text = message([] { static_cast<void>(read_profile("profil-of-mine")); });
+  fs::current_path(before);
+  EXPECT_THAT(text, HasSubstr("did you mean \"profile-of-mine.json\"?"));
+}
+
+TEST_F(ShippedDocuments, ATextThatIsNoJsonIsRefusedAsWhatWasWanted) {
+  put("README.md", "\n  # What this is\nA text.\n");
+  const std::string file = (m_folder / "README.md").string();
+  EXPECT_EQ(message([&] { static_cast<void>(read_plan(file)); }),
+            file + " is not a plan: no JSON at line 2, column 3, but \"# What this is\"");
+  EXPECT_THAT(message([&] { static_cast<void>(read_profile(file)); }),
+              HasSubstr(" is not a profile: "));
+  EXPECT_THAT(message([&] { static_cast<void>(read_document(file)); }),
+              HasSubstr(" is not a document of reckon: "));
+}
+
 TEST_F(ShippedDocuments, AFileEndingInCsvIsImported) {
   put("net.csv", "name,elements\na,3\n");
   const Workload workload = read_workload((m_folder / "net.csv").string());

@@ -36,6 +36,14 @@ TEST(LongestFirst, TiesGoToTheEarlierItemAndTheLowerBin) {
   EXPECT_EQ(balance_longest_first({5, 5, 5, 5}, 3).bin_of, (std::vector<std::size_t>{0, 1, 2, 0}));
 }
 
+TEST(BySpeed, AnItemGoesToWhereItIsDoneFirstAndOfTwoToTheLower) {
+  // At 2, 1 and 2 bytes a second: 6 is done after 3, 6 and 3 s, so in bin 0; 4 after 5, 4 and 2 s;
+  // 2 after 4, 2 and 3 s; 2 again after 4, 4 and 3 s.
+  const Balance balance = balance_by_speed({6, 4, 2, 2}, {2, 1, 2});
+  EXPECT_EQ(balance.bin_of, (std::vector<std::size_t>{0, 2, 1, 2}));
+  EXPECT_EQ(balance.loads, (Loads{6, 2, 6}));
+}
+
 TEST(LongestFirst, TiesStayInOrderAmongManyItems) {
   const Balance balance = balance_longest_first(Loads(1000, 7), 3);
   for (std::size_t i = 0; i < 1000; ++i) {

@@ -192,6 +192,37 @@ TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
                  "a thread block would make 260 steps, and in microsoft/msccl at most 256");
 }
 
+/// The schedule with other operands or another place of rank 0's first sum.
+template <class Change>
+Schedule with_another_sum(Schedule schedule, const Change& change) {
+  LaneProgram& lane = schedule.ranks[0].lanes[0];
+  const LaneProgram old = std::exchange(lane, {});
+  bool first = true;
+  for (std::uint32_t i = 0; i < old.ops().size(); ++i) {
+    Op op = old.ops()[i];
+    std::vector<Slice> sources(old.sources(op).begin(), old.sources(op).end());
+    if (op.kind == OpKind::reduce && std::exchange(first, false)) {
+      change(op, sources);
+    }
+    lane.append_over(op, sources, old.dependencies(i));
+  }
+  return schedule;
+}
+
+TEST(Msccl, WhatIsAddedElsewhereThanToTheGradientIsRefused) {
+  const Plan plan = ring(3, 3072, 4096);
+  const Schedule schedule = lower(plan);
+  const auto refused = [&](const auto& change) {
+    EXPECT_REFUSED(input, "adds part", msccl_xml(plan, with_another_sum(schedule, change)));
+  };
+  EXPECT_NO_THROW(static_cast<void>(
+      msccl_xml(plan, with_another_sum(schedule, [](Op&, std::vector<Slice>&) {}))));
+  refused([](Op& op, std::vector<Slice>&) { op.destination.buffer = 1; });
+  refused([](Op& op, std::vector<Slice>&) { op.destination.offset += 64; });
+  refused([](Op&, std::vector<Slice>& sources) { sources.push_back(sources.front()); });
+  refused([](Op&, std::vector<Slice>& sources) { sources[0] = sources[1]; });
+}
+
 /// What the file says of its use.
 std::string said_by(const std::string& xml) {
   const std::string begin = "<!-- ", end = " -->\n<algo ";

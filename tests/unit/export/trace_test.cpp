@@ -136,6 +136,17 @@ TEST(Trace, ATraceOfAnotherPlanIsRefused) {
   other = e.schedule;
   other.ranks[0].lanes[0].append_await(0, 1, 999'999);
   EXPECT_REFUSED(input, "lacks 1 ops", read(other, "predicted"));
+  // An op twice in the place of another: as many as there are, and one of them unknown.
+  Json twice = json;
+  Json* first = nullptr;
+  for (auto& event : twice["traceEvents"]) {
+    if (event["ph"] != "M" && first != nullptr) {
+      event = *first;
+      break;
+    }
+    first = event["ph"] != "M" ? &event : nullptr;
+  }
+  EXPECT_REFUSED(input, "once", read_trace(twice, "trace.json", e.schedule, "predicted"));
   // Times that nanoseconds in 64 bits do not hold.
   for (auto& event : json["traceEvents"]) {
     if (event.contains("ts")) {

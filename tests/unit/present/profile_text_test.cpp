@@ -136,6 +136,17 @@ TEST(ProfileText, HoldsForAnEmptyProfile) {
   EXPECT_THAT(render(p, Style{}), HasSubstr("m0"));
 }
 
+TEST(ProfileText, SaysByHowMuchACellExceedsItsCeiling) {
+  Profile p = test::machine_profile();
+  for (Cell& c : p.cells) {
+    if (c.ceiling && c.ceiling->name.starts_with("STREAM") && c.key.threads == 4) {
+      c.p50 = c.max = 1.5 * c.ceiling->value; // 34 GB/s
+    }
+  }
+  EXPECT_THAT(render(p, Style{}),
+              HasSubstr("best cell: 51 GB/s, 1.50 times its ceiling, 34 GB/s (STREAM-like add, "));
+}
+
 TEST(ProfileText, DisarmsTextOfTheDocument) {
   Profile p = test::machine_profile();
   p.name = "\x1b[2Jname";

@@ -121,12 +121,12 @@ public:
   [[nodiscard]] std::string error() const override { return ""; }
 };
 
-/// A lane whose first completion is this one.
+/// A lane whose first completions are this one; then it fails, so that no test hangs.
 class FirstLane final : public SilentLane {
 public:
   explicit FirstLane(Completion first) : m_first(first) {}
   std::size_t poll(std::span<Completion> out) noexcept override {
-    out[0] = m_first;
+    out[0] = ++m_polls < 100 ? m_first : Completion{Completion::Kind::failed, 0, 0};
     return 1;
   }
   [[nodiscard]] std::string error() const override {
@@ -136,6 +136,7 @@ public:
 
 private:
   Completion m_first;
+  int m_polls = 0;
 };
 
 TEST(Executor, WhatGoesWrongIsPutIntoWordsOnlyWhenAsked) {

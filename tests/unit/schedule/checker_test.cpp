@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/checker.hpp"
+
+#include "schedule/snapshot.hpp"
 #include "support/cases.hpp"
 #include "support/messages.hpp"
 
@@ -134,6 +136,10 @@ TEST(Checker, FindsWhatIsWrongWithASumInPlace) {
        },
        "is no other rank's"},
       {"beyond the end", [](SharedSum& s) { s.operands[0].offset = 4; }, "lies outside"},
+      {"before the gradient is there", [](SharedSum& s) { s.waits_for_gradient = false; },
+       "does not wait for the word of rank 0"},
+      {"still at work when it says that it is done", [](SharedSum& s) { s.says_after_sum = false; },
+       "rank 0, in whose memory it sums, is not told"},
       {"half an element", [](SharedSum& s) { s.bytes = 62; }, "not whole elements"},
       {"half of it", [](SharedSum& s) { s.bytes = 32; }, "gradient bytes [32, 64) end with"},
       {"nothing", [](SharedSum& s) { s.operands.clear(); }, "sums nothing"}};
@@ -252,6 +258,75 @@ TEST(Checker, FindsASlotWrittenAgainTooEarly) {
     s.ranks[1].lanes[0].append(copy, waited);
   }
   EXPECT_THAT(first_fault(s), HasSubstr("races with"));
+}
+
+/// Two workers whose changes the second adds to the latest parameters: what comes from rank 0 in
+/// lane 0, its own in `own_lane`. Each has its own change, and rank 1 what else there is.
+Schedule changes_of_latest(std::uint32_t own_lane) {
+  enum : std::uint32_t { gradient, inbox, latest, local };
+  Schedule s = two_workers({64, 64, 64, 64});
+  s.outcome = Outcome::latest;
+  for (RankProgram& rank : s.ranks) {
+    rank.lanes.resize(2);
+    rank.parameters = {{{local, 0}, 0, 64}};
+  }
+  s.ranks[1].parameters.push_back({{latest, 0}, 0, 64, true});
+  const auto step = [](LaneProgram& lane, Slice change, Slice parameters,
+                       std::span<const std::uint32_t> after) {
+    return lane.append_over({.kind = OpKind::update, .destination = parameters, .bytes = 64},
+                            std::span(&change, 1), after);
+  };
+  LaneProgram& first = s.ranks[0].lanes[0];
+  first.append_write(0, 1, 0, {gradient, 0}, {inbox, 0}, 64, {});
+  step(first, {gradient, 0}, {local, 0}, {});
+  const std::vector<std::uint32_t> arrived{s.ranks[1].lanes[0].append_await(0, 0, 0)};
+  step(s.ranks[1].lanes[0], {inbox, 0}, {latest, 0}, arrived);
+  LaneProgram& own = s.ranks[1].lanes[own_lane];
+  const std::vector<std::uint32_t> changed{step(own, {gradient, 0}, {latest, 0}, {})};
+  own.append({.kind = OpKind::copy, .source = {latest, 0}, .destination = {local, 0}, .bytes = 64},
+             changed);
+  return s;
+}
+
+TEST(Checker, ChangesOfTheLatestComeInAnyOrderOfOneLaneAndRaceInTwo) {
+  EXPECT_EQ(first_fault(changes_of_latest(0)), "");
+  EXPECT_THAT(first_fault(changes_of_latest(1)), HasSubstr("races with"));
+}
+
+/// Two workers that step parameters of their own with the sum of their gradients; rank 1 saves what
+/// it had.
+Schedule saved_step(bool after_step) {
+  enum : std::uint32_t { gradient, inbox, parameters, saved };
+  Schedule s = Exchange().build();
+  s.outcome = Outcome::parameters;
+  for (RankProgram& rank : s.ranks) {
+    rank.buffer_bytes = {64, 64, 64, 64};
+    rank.parameters = {{{parameters, 0}, 0, 64}};
+    LaneProgram& lane = rank.lanes[0];
+    const bool saves = &rank == &s.ranks[1];
+    // The sum is there with rank 0's last op and rank 1's second.
+    std::vector<std::uint32_t> before{1};
+    const Op copy{
+        .kind = OpKind::copy, .source = {parameters, 0}, .destination = {saved, 0}, .bytes = 64};
+    if (saves && !after_step) {
+      before.push_back(lane.append(copy, {}));
+    }
+    const Slice sum{gradient, 0};
+    const std::vector<std::uint32_t> stepped{
+        lane.append_over({.kind = OpKind::update, .destination = {parameters, 0}, .bytes = 64},
+                         std::span(&sum, 1), before)};
+    if (saves && after_step) {
+      lane.append(copy, stepped);
+    }
+    rank.kept = kept_runs(rank);
+  }
+  s.ranks[1].saved = {{s.ranks[1].kept.at(0), {saved, 0}}};
+  return s;
+}
+
+TEST(Checker, FindsWhatIsSavedAfterItsStep) {
+  EXPECT_EQ(first_fault(saved_step(false)), "");
+  EXPECT_THAT(first_fault(saved_step(true)), HasSubstr("saved after its step"));
 }
 
 /// A random schedule without workers, so that only its order matters, grown op by op beside the

@@ -7,6 +7,8 @@
 #include "support/refusals.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <utility>
 
@@ -252,13 +254,25 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
 }
 
 TEST(ClosedForms, AProgramThatEndsWithoutAResultIsOneError) {
-  for (const auto& [program, words] :
-       {std::pair("/bin/true", "exited with status 0 and no result"),
-        std::pair("/bin/false", "exited with status 1 and no result"),
-        std::pair("/nonexistent", "No such file")}) {
+  for (const auto& [program, words] : {std::pair("/bin/true", "exited with status 0 and no result"),
+                                       std::pair("/bin/false", "exited with status 1"),
+                                       std::pair("/nonexistent", "No such file")}) {
     const char* const started = program;
     EXPECT_REFUSED(operation, words, simulate(SimGraph(), started, [](std::uint64_t) {}));
   }
+}
+
+TEST(ClosedForms, AResultOfAProgramThatFailedIsNone) {
+  const std::string program = testing::TempDir() + "failing_simulator";
+  std::ofstream(program) << "#!/bin/sh\n"
+                            "echo '{\"engine\":\"none\",\"settings\":{},\"lane_seconds\":[],"
+                            "\"seconds\":1,\"flows\":0,\"most_flows\":0,\"background_bytes\":[],"
+                            "\"cpu_seconds\":0,\"peak_bytes\":0}'\n"
+                            "echo 'out of luck' >&2\n"
+                            "exit 3\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  EXPECT_REFUSED(operation, "out of luck", simulate(SimGraph(), program, [](std::uint64_t) {}));
+  std::filesystem::remove(program);
 }
 
 } // namespace

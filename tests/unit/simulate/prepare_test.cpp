@@ -61,6 +61,30 @@ TEST(Prepare, ARankThatAScenarioNamesStandsForItself) {
   EXPECT_NEAR(few.seconds, all.seconds, 1e-6 * all.seconds);
 }
 
+TEST(Prepare, ARankThatIsFartherAwayIsNotFoldedWithNearOnes) {
+  // Of six workers the last two are farther from rank 8, and the four others are played by two.
+  Servers servers;
+  servers.network.stations.path_latency_s.assign(9, std::vector<double>(9, 1e-5));
+  for (const std::size_t far : {4U, 5U}) {
+    servers.network.stations.path_latency_s[far][8] = 1e-3;
+  }
+  const FoldedPlan folded = fold_ranks(servers.plan, lower, servers.network, {});
+  EXPECT_EQ(folded.representative, (std::vector<std::uint32_t>{0, 1, 0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(Prepare, AStragglerIsPlayedByItselfAlone) {
+  // Besides rank 1 five are alike, which is no multiple of less; besides ranks 1 and 2 four, which
+  // two play.
+  const Servers servers;
+  const auto folded = [&](const std::vector<std::string>& stragglers) {
+    return fold_ranks(servers.plan, lower, servers.network,
+                      scenario_of({{}, stragglers, {}}, servers.network))
+        .representative;
+  };
+  EXPECT_EQ(folded({"1=2x"}), (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(folded({"1=2x", "2=2x"}), (std::vector<std::uint32_t>{0, 1, 2, 3, 0, 3, 4, 5, 6}));
+}
+
 TEST(Prepare, RanksOfARingAreNotAlike) {
   // Ranks 4 to 7 have no part of their own, but each has other neighbours.
   const Plan plan = plan_of("ring", 8, 0, 8, 1000, 8, [](std::uint64_t p) { return p % 4; });

@@ -325,8 +325,9 @@ TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
   add_link_rate(profile, "link_bandwidth", "m0/numa1", "m0/numa0", 8e9);
   const Forest plan = forest_inside(profile, "m0");
   EXPECT_THAT(plan.endpoints, ElementsAre("m0/numa0", "m0/numa1"));
-  // Each direction carries one gradient, whoever is the root.
+  // Each direction carries one gradient, whoever is the root: then one tree is better than two.
   EXPECT_CLOSE(plan.seconds_per_byte, 1 / 8e9);
+  EXPECT_THAT(schemes_of(plan), ElementsAre("reduce_broadcast numa0"));
   EXPECT_CLOSE(plan.bound_seconds_per_byte, 1 / 8e9);
 }
 

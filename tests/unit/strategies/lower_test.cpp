@@ -204,6 +204,29 @@ TEST(Lower, SumsInPlaceSayTwoWordsForEachServerAndWorker) {
   }
 }
 
+TEST(Lower, SumsInPlaceAreSaidToBeThereWhenAllOfTheServersLaneAreMade) {
+  Plan plan = plan_for(cluster(1e9, 1e9), odd_workload(), 3, 0,
+                       {.strategy = "ps_colocated", .part_bytes = 1024}, 2);
+  plan.sums_in_place = true;
+  const Schedule schedule = lower(plan);
+  for (const RankProgram& rank : schedule.ranks) {
+    for (const LaneProgram& lane : rank.lanes) {
+      std::vector<std::uint32_t> sums;
+      std::size_t said = 0;
+      for (std::uint32_t i = 0; i < lane.ops().size(); ++i) {
+        if (lane.ops()[i].kind == OpKind::sum_in_place) {
+          sums.push_back(i);
+        } else if (lane.ops()[i].kind == OpKind::write && !sums.empty()) {
+          EXPECT_THAT(lane.dependencies(i), ElementsAreArray(sums));
+          ++said;
+        }
+      }
+      EXPECT_GT(sums.size(), 1U);
+      EXPECT_EQ(said, 2U); // to each other worker
+    }
+  }
+}
+
 TEST(Lower, RefusesToSumInPlaceWhatIsSentOn) {
   for (const auto& [strategy, optimizer] :
        {std::pair("ring", std::optional<Optimizer>()),

@@ -243,6 +243,8 @@ TEST(LacksGpuLinks, WhereTheTreeSaysWhereTheGpusAreAndNotHowTheyAreJoined) {
   EXPECT_FALSE(lacks_gpu_links(t, "m0"));
   std::erase_if(t.links, [](const PeerLink& l) { return l.kind != PeerLinkKind::socket; });
   EXPECT_TRUE(lacks_gpu_links(t, "m0"));
+  t.links.push_back({PeerLinkKind::socket, "m0/numa0", "m0/gpu0", 1, 450e9}); // joins no two GPUs
+  EXPECT_TRUE(lacks_gpu_links(t, "m0"));
   for (TopologyObject& o : t.objects) { // as importers list them
     o.parent = o.kind == ObjectKind::gpu ? "m0" : o.parent;
   }

@@ -349,7 +349,7 @@ Cell merged(std::span<const Cell> visits, std::size_t keep, bool typical) {
            fmt::format("measured {} times, of which the best {} differ by {:.0f} %", visits.size(),
                        ranked.size(), 100 * differ));
   }
-  if (taken < k_least_samples) {
+  if (!typical && taken < k_least_samples) { // those of a typical cell are long, and few
     remark(cell, CellStatus::noisy, fmt::format("only {} samples", taken));
   }
   remark_samples(cell, taken, keep, cell.spread);

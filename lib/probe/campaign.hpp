@@ -56,8 +56,8 @@ struct Campaign {
 /// down, so these are a quiet machine's values if it was quiet half of the time. The cell is noisy
 /// when the counted medians differ by more than a tenth, when the samples vary by more than a tenth
 /// (median absolute deviation), or when there are fewer than five. Keeps at most `keep` samples.
-/// `typical`: all with a value count. `visits` is not empty; without any value the last one is
-/// returned.
+/// `typical`: all with a value count, and may be few. `visits` is not empty; without any value the
+/// last one is returned.
 [[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep, bool typical = false);
 
 struct RunnerOptions {

@@ -133,6 +133,21 @@ TEST(Rehearsed, TheRangeIsOfWhatRehearsalsTookFromTimeToTime) {
   EXPECT_NEAR(p.lo_seconds / p.mid_seconds, 1 / 1.1, 1e-3);
 }
 
+TEST(Rehearsed, TheRangeIsAsWideAsRehearsalsAreFromWhatTheOthersSayOfThem) {
+  // By two and eight ranks as expected; so it should be by four.
+  Profile profile = machine_that_shares();
+  rehearse(profile, {.workers = 2}, 1);
+  rehearse(profile, {.workers = 8}, 1);
+  EXPECT_NEAR(predicted(profile, {}).hi_seconds / predicted(profile, {}).mid_seconds, 1, 1e-3)
+      << "neither lies between others";
+  rehearse(profile, {.workers = 4}, 1.3);
+  for (const std::uint64_t workers : {2U, 4U, 6U}) {
+    const Prediction p = predicted(profile, {.workers = workers});
+    EXPECT_NEAR(p.hi_seconds / p.mid_seconds, 1.3, 2e-3);
+    EXPECT_NEAR(p.mid_seconds / p.lo_seconds, 1.3, 2e-3);
+  }
+}
+
 TEST(Rehearsed, PartsAreNoShorterThanThoseRehearsedUnlessARankWouldHaveTooFew) {
   const auto part_bytes = [](const Profile& profile, std::uint64_t elements) {
     return plan_for(profile, one_tensor(elements), 2, 0, {.sums_in_place = false}).part_bytes;

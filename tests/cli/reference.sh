@@ -92,6 +92,37 @@ assert typed > 150, typed
 assert not wrong, "\n".join(wrong)
 END
 
+# What a message or a remark of the program says to type exists: each option in a text of the sources is one of the command that
+# stands before it, or of some command, or of another program whose name is listed here.
+json_check page="$(cat commands.md)" root="$source_dir" << 'END'
+import pathlib, re
+others = {"torchrun": "--nproc-per-node", "mpirun": "--hostfile", "srun": "--mpi --ntasks-per-node", "lstopo": "--input --export-xml-flags",
+          "nccom-test": "--stats --nworkers --nnodes", "perftest": "--bidirectional", "nvidia-smi nvlink": "--status",
+          "rocm-smi": "--showtopo --showxgmierr", "CSS": "--size --columns", "reckon": "--help --help-all --version --verbose",
+          "names of old": "--budget --limit --peer-limit"}
+options, command = {}, None
+for line in page.splitlines():
+    if line.startswith("## "):
+        options[command := line[3:]] = {"--help", "--help-all", "-h", "-v"}
+    if row := re.fullmatch(r"\| `(-.*?)` \| (.*) \|", line):
+        options[command] |= set(re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", row[1]))
+names = sorted(options, key=len, reverse=True)
+any_command = set().union(*options.values(), *(of.split() for of in others.values()))
+said, wrong = 0, []
+for file in sorted(f for d in ("lib", "apps") for f in pathlib.Path(root, d).glob("**/*.[ch]pp")):
+    code = "\n".join(line for line in file.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//"))
+    for text in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', code):
+        text = re.sub(r'"\s*"', "", text)
+        for called in re.findall(r"`reckon (?!-)([^`|;&#>)]*)", text):
+            name = next((n for n in names if called == n or called.startswith(n + " ")), None)
+            wrong += [f"{file}: reckon {name} {o}" for o in re.findall(r"\s(--[a-z][\w-]*)", called) if name and o not in options[name]]
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", text):
+            said += 1
+            wrong += [] if option in any_command else [f"{file}: {option}"]
+assert said > 700, said
+assert not wrong, "\n".join(wrong)
+END
+
 ok reference man plan
 stdout_has '.TH reckon\-plan 1' '.B \-\-proxy\-bytes TEXT' '.SS Memory devices'
 ok reference man

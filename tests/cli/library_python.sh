@@ -37,9 +37,10 @@ printf 'name,elements\nbias,2\nweight,6\n' > model.csv
 ok plan --profile byteps-cluster --workload model.csv --workers 2 --servers 0 --transport host --port-bandwidth 1GB/s -o plan.json
 cat > rank.py << 'PYTHON'
 import os, signal, sys, time
-import reckon
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
+import reckon
+
 again = sys.argv[1] == "again"
 while True:
     try:
@@ -58,6 +59,7 @@ job.leave()
 PYTHON
 export RECKON_WORLD_SIZE=2 RECKON_MASTER_ADDR=127.0.0.1 RECKON_MASTER_PORT
 start() { # RANK HOW
+  : > "rank-$1.out" # what the last one wrote is not this one's word
   RECKON_RANK=$1 python3 rank.py "$2" > "rank-$1.out" 2> "rank-$1.err" &
   pids[$1]=$!
 }
@@ -95,7 +97,6 @@ RECKON_MASTER_PORT=$(free_port)
 start 0 once
 start 1 later
 wait_until 'grep -q leaving rank-0.out' "${pids[0]}"
-sleep 0.5 # until it waits in leave(): one that comes as leave() begins is lost now and then, which is a fault
 kill -INT "${pids[0]}"
 ends 0 130
 touch go

@@ -65,35 +65,8 @@ assert not several, json.dumps(several, indent=1)
 assert all(len(of) == 1 for of in longs.values()), longs
 END
 
-# Each option that a page of the sources types after a command is one of that command.
-json_check page="$(cat commands.md)" root="$source_dir" << 'END'
-import pathlib, re
-options, command = {}, None
-for line in page.splitlines():
-    if line.startswith("## "):
-        options[command := line[3:]] = {"--help", "--help-all", "-h", "-v"}
-    if row := re.fullmatch(r"\| `(-.*?)` \| (.*) \|", line):
-        options[command] |= set(re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", row[1]))
-names = sorted(options, key=len, reverse=True)
-typed, wrong = 0, []
-for file in sorted([*pathlib.Path(root).glob("*.md"), *(f for d in ("docs", "examples", "plans", "profiles") for f in pathlib.Path(root, d).glob("**/*.md"))]):
-    if file.name == "CHANGELOG.md":
-        continue
-    text = re.sub(r"\\\n\s*", " ", file.read_text(encoding="utf-8"))
-    pieces = [re.split(r"\s{3,}", line.strip())[0] for line in text.splitlines() if re.match(r"\s{4,}", line)] + re.findall(r"`([^`\n]+)`", text)
-    for piece in pieces:
-        for called in re.findall(r"(?:^|[\s/(])reckon (?!-)([^|;&#>)]*)", piece):
-            name = next((n for n in names if called == n or called.startswith(n + " ")), None)
-            for option in re.findall(r"(?:^|\s)(--?[a-z][\w-]*)", re.sub(r"'[^']*'|\"[^\"]*\"", "", called)) if name else []:
-                typed += 1
-                if option not in options[name] and not re.fullmatch("-[a-z]", option):
-                    wrong.append(f"{file}: reckon {name} {option}")
-assert typed > 150, typed
-assert not wrong, "\n".join(wrong)
-END
-
-# What a message or a remark of the program says to type exists: each option in a text of the sources is one of the command that
-# stands before it, or of some command, or of another program whose name is listed here.
+# What pages and messages say to type exists: each option that a page of the sources types after a command is one of that command, and
+# each in a text of the program is one of the command before it, or of some command, or of another program whose name is listed here.
 json_check page="$(cat commands.md)" root="$source_dir" << 'END'
 import pathlib, re
 others = {"torchrun": "--nproc-per-node", "mpirun": "--hostfile", "srun": "--mpi --ntasks-per-node", "lstopo": "--input --export-xml-flags",
@@ -108,18 +81,32 @@ for line in page.splitlines():
         options[command] |= set(re.findall(r"(?:^|, )(--?[a-zA-Z][\w-]*)", row[1]))
 names = sorted(options, key=len, reverse=True)
 any_command = set().union(*options.values(), *(of.split() for of in others.values()))
-said, wrong = 0, []
+typed, said, wrong = 0, 0, []
+def check(file, called):
+    global typed
+    name = next((n for n in names if called == n or called.startswith(n + " ")), None)
+    for option in re.findall(r"(?:^|\s)(--?[a-z][\w-]*)", re.sub(r"'[^']*'|\"[^\"]*\"", "", called)) if name else []:
+        typed += 1
+        if option not in options[name] and not re.fullmatch("-[a-z]", option):
+            wrong.append(f"{file}: reckon {name} {option}")
+for file in sorted([*pathlib.Path(root).glob("*.md"), *(f for d in ("docs", "examples", "plans", "profiles") for f in pathlib.Path(root, d).glob("**/*.md"))]):
+    if file.name == "CHANGELOG.md":
+        continue
+    text = re.sub(r"\\\n\s*", " ", file.read_text(encoding="utf-8"))
+    pieces = [re.split(r"\s{3,}", line.strip())[0] for line in text.splitlines() if re.match(r"\s{4,}", line)] + re.findall(r"`([^`\n]+)`", text)
+    for piece in pieces:
+        for called in re.findall(r"(?:^|[\s/(])reckon (?!-)([^|;&#>)]*)", piece):
+            check(file, called)
 for file in sorted(f for d in ("lib", "apps") for f in pathlib.Path(root, d).glob("**/*.[ch]pp")):
     code = "\n".join(line for line in file.read_text(encoding="utf-8").splitlines() if not line.lstrip().startswith("//"))
     for text in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*', code):
         text = re.sub(r'"\s*"', "", text)
         for called in re.findall(r"`reckon (?!-)([^`|;&#>)]*)", text):
-            name = next((n for n in names if called == n or called.startswith(n + " ")), None)
-            wrong += [f"{file}: reckon {name} {o}" for o in re.findall(r"\s(--[a-z][\w-]*)", called) if name and o not in options[name]]
+            check(file, called)
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", text):
             said += 1
             wrong += [] if option in any_command else [f"{file}: {option}"]
-assert said > 700, said
+assert typed > 150 and said > 700, (typed, said)
 assert not wrong, "\n".join(wrong)
 END
 

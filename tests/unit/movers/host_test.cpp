@@ -186,6 +186,19 @@ TEST(Mailbox, CountersWrapWithoutLosingATagOrRoom) {
   }
 }
 
+TEST(Mailbox, WhoHasMailThatCameWhileAwakeDoesNotGoToSleep) {
+  const MailboxSegment from("host", 1), to("host", 1);
+  Mailbox sender(0, from.control()), receiver(0, to.control());
+  sender.connect(0, {nullptr, &to.control()});
+  receiver.connect(1, {&from.control(), nullptr});
+  ASSERT_TRUE(sender.has_room(1));
+  sender.put(1, 7); // nobody sleeps, so that no bell is rung
+  EXPECT_FALSE(receiver.before_sleep(1s));
+  EXPECT_EQ(taken(receiver, 1), std::vector<std::uint32_t>{7});
+  EXPECT_TRUE(receiver.before_sleep(1s));
+  receiver.after_sleep();
+}
+
 TEST(HostMover, NeverHandsOutMoreThanItWasGivenRoomFor) {
   Pair pair(64);
   pair.connect();

@@ -236,9 +236,9 @@ private:
       m_result.drift = median(ratios) - 1;
       if (std::abs(*m_result.drift) > k_drift_limit) {
         m_result.warnings.push_back(fmt::format(
-            "the machine changed while it was measured: in the end everything took {:+.0f} % "
-            "longer; measure again when it is quiet",
-            100 * *m_result.drift));
+            "the machine changed while it was measured: in the end everything took {:.0f} % {}; "
+            "measure again when it is quiet",
+            100 * std::abs(*m_result.drift), *m_result.drift > 0 ? "longer" : "less time"));
       }
     }
     m_result.disturbance = m_guard.end();

@@ -358,22 +358,31 @@ TEST(Merged, KeepsSamplesSpreadOverTheVisits) {
   EXPECT_THAT(cell.reason, test::Says("500 samples"));
 }
 
-TEST(Campaign, AChangeBetweenThePassesIsDrift) {
+/// Cells whose visits take `first` seconds until half of them are over, then `then`.
+RunResult changing(double first, double then) {
   Bench b;
   std::vector<CellPlan> plans = b.cells(4, 0.1);
   for (CellPlan& plan : plans) {
-    plan.measure = [&b](Cell& cell, Seconds) {
-      cell.samples = std::vector<double>(5, b.order.size() < 12 ? 10.0 : 12.0);
+    plan.measure = [&](Cell& cell, Seconds) {
+      cell.samples = std::vector<double>(5, b.order.size() < 12 ? first : then);
       b.order.emplace_back(0, 0);
       summarize_cell(cell);
     };
   }
-  const RunResult result = b.run({Bench::campaign(plans)});
-  ASSERT_TRUE(result.drift);
-  EXPECT_NEAR(*result.drift, 0.2, 1e-12);
-  ASSERT_EQ(result.warnings.size(), 1U);
-  EXPECT_THAT(result.warnings[0], test::Says("took +20"));
-  EXPECT_EQ(by_number(result).at(2).p50, 10); // of the quieter half
+  return b.run({Bench::campaign(plans)});
+}
+
+TEST(Campaign, AChangeBetweenThePassesIsDrift) {
+  const RunResult slower = changing(10, 12);
+  ASSERT_TRUE(slower.drift);
+  EXPECT_NEAR(*slower.drift, 0.2, 1e-12);
+  ASSERT_EQ(slower.warnings.size(), 1U);
+  EXPECT_THAT(slower.warnings[0], test::Says("took 20 % longer"));
+  EXPECT_EQ(by_number(slower).at(2).p50, 10); // of the quieter half
+  const RunResult faster = changing(12, 9);
+  EXPECT_NEAR(faster.drift.value_or(0), -0.25, 1e-12);
+  ASSERT_EQ(faster.warnings.size(), 1U);
+  EXPECT_THAT(faster.warnings[0], test::Says("took 25 % less time"));
 }
 
 TEST(Campaign, WhatOthersDidIsSaid) {

@@ -208,7 +208,7 @@ TEST(SampleTeam, WarmingUpCountsForNoThread) {
   Team team({0});
   const SampleLimits limits{.budget = Seconds(1e3),
                             .max_samples = 2,
-                            .warm_up_time = Seconds(1e3),
+                            .warm_up_time = Seconds(1),
                             .warm_up_operations = 10};
   const Samples s = sample_team(
       team, limits, clock,

@@ -403,15 +403,8 @@ private:
   [[nodiscard]] int conclude(const Report& report) const {
     hand_out(canonical_text(report), m_arguments.output, m_arguments.json,
              [&] { return report_table(report, style_for(m_arguments.color, STDOUT_FILENO)); });
-    if (!report.verification.ok) {
-      fail(ErrorKind::operation,
-           fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,
-                       report.verification.first_error));
-    }
-    if (report.checkpoints && report.checkpoints->failed > 0) {
-      fail(ErrorKind::operation,
-           fmt::format("{} checkpoints could not be saved; first: {}", report.checkpoints->failed,
-                       report.checkpoints->first_failure));
+    if (const std::string trouble = trouble_of(report); !trouble.empty()) {
+      fail(ErrorKind::operation, trouble);
     }
     return !report.as_planned() || report.within_tolerance ? k_exit_ok : k_exit_verdict;
   }

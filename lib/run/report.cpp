@@ -285,6 +285,19 @@ void add_checkpoints(Report& report, const Plan& plan, const JobResult& result,
 
 } // namespace
 
+std::string trouble_of(const Report& report) {
+  if (!report.verification.ok) {
+    return fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,
+                       report.verification.first_error);
+  }
+  if (report.checkpoints && report.checkpoints->failed > 0) {
+    return fmt::format("{} could not be saved; first: {}",
+                       counted(report.checkpoints->failed, "checkpoint"),
+                       report.checkpoints->first_failure);
+  }
+  return "";
+}
+
 double others_share(const JobResult& result, unsigned cores) {
   if (std::set(result.hosts.begin(), result.hosts.end()).size() != 1 || result.hosts.size() < 2) {
     return 0; // not known of several machines

@@ -18,6 +18,10 @@ namespace reckon {
 void add_measured_gains(ReprofilingReport& reprofiling,
                         const std::vector<std::vector<double>>& segments);
 
+/// What went wrong in a run, whatever time it took: wrong sums, else checkpoints that could not be
+/// saved. Empty: nothing.
+[[nodiscard]] std::string trouble_of(const Report& report);
+
 /// Share of a machine's processors that other programs used during the counted iterations, 0 or
 /// more. `cores`: processors that the ranks share. 0 for ranks on several machines.
 [[nodiscard]] double others_share(const JobResult& result, unsigned cores);

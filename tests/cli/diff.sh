@@ -39,6 +39,7 @@ exits 1 diff fast.json slow.json
 stdout_says 'm0: reduce_sum' '12 differences'
 stdout_has 'reduce_sum'
 stdout_lacks 'optimizer_step'
+ok diff --threshold 30% fast.json slow.json
 ok diff --machine-threshold 30% fast.json slow.json
 stdout_matches '^largest change that counts as none: reduce_sum .* -20 % \(.*within the tolerance of 30 %\)$'
 exits 1 diff --latency-threshold 30% fast.json slow.json

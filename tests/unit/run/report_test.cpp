@@ -343,6 +343,18 @@ TEST(ReportOfARun, WrongSumsAreNotOk) {
   EXPECT_FALSE(r.verification.ok);
   EXPECT_EQ(r.verification.wrong_elements, 3U);
   EXPECT_THAT(r.verification.first_error, testing::HasSubstr("rank 1, gradient byte 8"));
+  EXPECT_THAT(trouble_of(r), test::Says("3 elements"));
+}
+
+TEST(ReportOfARun, ACheckpointThatCouldNotBeSavedIsTrouble) {
+  Fixture f;
+  f.iterations(60, 19, 60);
+  f.options.checkpoints.save_folder = "saved";
+  f.result.kinds.resize(f.result.iterations.size());
+  EXPECT_EQ(trouble_of(f.report()), "");
+  f.result.checkpoints.failed = 1;
+  f.result.checkpoints.first_failure = "rank 1: No space left on device";
+  EXPECT_THAT(trouble_of(f.report()), test::Says("could not be saved"));
 }
 
 TEST(MeasuredGains, CompareTheLaterHalfBeforeAChangeWithAllAfter) {

@@ -10,6 +10,7 @@
 #include "probe/sampling.hpp"
 #include "run/job.hpp"
 #include "run/placement.hpp"
+#include "run/report.hpp"
 #include "strategies/lower.hpp"
 
 #include <fmt/format.h>
@@ -94,16 +95,12 @@ std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
         if (mine.rank > 0) {
           return std::string();
         }
-        Json seconds = Json::array();
-        for (const std::vector<RankSample>& samples : result.iterations) {
-          seconds.push_back(iteration_seconds(samples));
-        }
         for (const RankVerification& rank : result.verification) {
           if (rank.wrong_elements > 0) {
             fail(ErrorKind::operation, rank.first_error);
           }
         }
-        return seconds.dump();
+        return Json(iteration_seconds(result)).dump();
       },
       [](const std::string& /*line*/) {});
   return parse_json(text, "rehearsal").get<std::vector<double>>();
@@ -112,8 +109,9 @@ std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
 /// What a visit takes: to start the ranks, to fill and check their gradients, and the iterations.
 Seconds seconds_of(const CellKey& rehearsal, std::uint32_t iterations) {
   const double bytes = rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
-  const double of_byte =
-      in_place(rehearsal) ? 1.1e-9 : rehearsal.transport == "host" ? 1.5e-9 : 3.4e-9;
+  const double of_byte = in_place(rehearsal)             ? 1.1e-9
+                         : rehearsal.transport == "host" ? 1.5e-9
+                                                         : 3.4e-9;
   return Seconds(0.17 + 0.045 * rehearsal.threads + bytes * of_byte * (iterations + 1) / 4);
 }
 

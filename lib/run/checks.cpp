@@ -171,6 +171,9 @@ void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptio
 }
 
 void check_gpus(const Plan& plan, const std::string& file) {
+  if (plan.transport != "cuda") {
+    return;
+  }
   std::set<std::tuple<std::string, std::optional<std::uint64_t>, std::string>> gpus;
   for (const PlanRank& rank : plan.ranks) {
     if (rank.endpoint_kind == "gpu") {
@@ -178,7 +181,7 @@ void check_gpus(const Plan& plan, const std::string& file) {
     }
   }
   std::vector<std::string> why_not;
-  if (plan.transport == "cuda" && !gpus.empty() && gpu_transport(&why_not).empty()) {
+  if (!gpus.empty() && gpu_transport(&why_not).empty()) {
     fail(ErrorKind::unavailable,
          fmt::format("{}: the plan needs {}, and this machine has none ({}); with --transport host "
                      "its ranks sum in the processors' memory instead",

@@ -76,8 +76,7 @@ double shortest_part(const SharesJob& job) {
     rehearsed = std::min(rehearsed, one.part_bytes);
   }
   const double of_rank = job.bytes() / k_parts_of_rank / static_cast<double>(model.ranks().size());
-  return std::clamp(std::exp2(std::floor(std::log2(std::min(rehearsed, of_rank)))), k_least,
-                    std::max(k_least, rehearsed));
+  return std::max(k_least, std::exp2(std::floor(std::log2(std::min(rehearsed, of_rank)))));
 }
 
 /// The one asked for, or all powers of two that are worth a look.

@@ -51,6 +51,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Collects its garbage later: a tenth less time for the larger files, and a tenth more memory.
   reckon_cxx_options("SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=2000000")
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # A precompiled header is the same whenever it is made: else ccache finds nothing that was compiled with the last one.
+  reckon_cxx_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
 if(CMAKE_UNITY_BUILD) # a file's names are seen by those after it
   reckon_cxx_options(-Wno-shadow)
 endif()

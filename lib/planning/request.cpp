@@ -276,8 +276,10 @@ void take_devices(OpenMachine& machine, const PlanRequest& request) {
   if (devices >= places && devices > 0) {
     fail(ErrorKind::usage,
          fmt::format("--devices {}: of {} on each machine as many would have no gradient, and "
-                     "nobody would work; give {} or less",
-                     devices, counted(places, "place"), places - 1));
+                     "nobody would work; {}",
+                     devices, counted(places, "place"),
+                     places > 1 ? fmt::format("give {} or less", places - 1)
+                                : "leave it out, or give --places with more of them"));
   }
   std::vector<std::string> all = std::exchange(machine.workers, {});
   for (std::uint64_t p = 0; p < places; ++p) {

@@ -23,6 +23,7 @@
 #include "planning/injection.hpp"
 #include "planning/planned_profile.hpp"
 #include "present/document_text.hpp"
+#include "rehearse/rehearsals.hpp"
 #include "run/checks.hpp"
 #include "run/emulation.hpp"
 #include "run/job.hpp"
@@ -93,9 +94,7 @@ public:
     }
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();
-    if (as_planned) {
-      m_options.machine_rates = m_plan.machine_rates;
-    } else if (std::exchange(m_plan.sums_in_place, false) && (!m_job || m_job->rank == 0)) {
+    if (!as_planned && std::exchange(m_plan.sums_in_place, false) && (!m_job || m_job->rank == 0)) {
       // Emulated links, and what a transport is worth without a habit, show in what is sent.
       log(LogLevel::warn, "{} makes sums in place, over {}; this run sends them, over {}{}",
           arguments.plan, m_plan.transport, m_options.transport,
@@ -111,6 +110,8 @@ public:
           "{}: {}: this run gets no verdict; plan from a profile of this machine (`reckon probe`)",
           arguments.plan, m_options.other_machine);
     }
+    m_rehearses = as_planned && m_plan.rehearsal && m_options.other_machine.empty() &&
+                  m_options.stragglers.empty() && !arguments.adapt.every;
     m_schedules = schedules_of(m_plan);
     m_options.checkpoints.plan = m_link.digest;
     if (arguments.checkpoints()) {
@@ -234,6 +235,7 @@ private:
   /// "a DONE ALL" of steps that are made again.
   int run_all_here() {
     m_options.local_size = ranks();
+    const std::vector<double> before = rehearse();
     const std::string text = run_locally(
         ranks(),
         [&](const JobEnvironment& mine, Fd listener,
@@ -261,7 +263,30 @@ private:
             show_again(done, std::strtoull(rest, nullptr, 10));
           }
         });
-    return conclude(report_from_json(parse_json(text, "report of rank 0"), "report of rank 0"));
+    Report report = report_from_json(parse_json(text, "report of rank 0"), "report of rank 0");
+    if (!before.empty()) {
+      if (const std::vector<double> after = rehearse(); !after.empty()) {
+        judge_at_speed_now(report, *m_plan.rehearsal, before, after);
+      }
+    }
+    return conclude(report);
+  }
+
+  /// Seconds of the iterations of the plan's rehearsal; empty: it has none, or it cannot be played.
+  [[nodiscard]] std::vector<double> rehearse() {
+    if (!m_rehearses) {
+      return {};
+    }
+    m_progress.show(0, "a rehearsal of the probe, to see how fast the machine is");
+    try {
+      return rehearse_again(m_plan);
+    } catch (const Error& error) {
+      if (interrupted()) {
+        throw;
+      }
+      log(LogLevel::warn, "how fast the machine is now could not be measured: {}", error.what());
+      return {};
+    }
   }
 
   /// Makes this process the rank: where the plan has it, and with the links that are emulated.
@@ -292,8 +317,7 @@ private:
     if (rendezvous.rank() == 0) {
       report = report_of(result);
       // Emulated links take their time whoever has the processors.
-      late =
-          is_late(*report) && (m_injection || !disturbed(*report, others_share(result, cores())));
+      late = is_late(*report) && (m_injection || !report->disturbed);
     }
     look_at_ops(rendezvous, std::move(result.timeline), report, late);
     return report;
@@ -418,7 +442,8 @@ private:
   std::optional<Injection> m_injection;
   PacingRecord m_pacing; ///< of rank 0
   std::optional<AdaptInputs> m_adapt;
-  bool m_warned = false; ///< that machines of the plan share a host
+  bool m_rehearses = false; ///< before the run and after it
+  bool m_warned = false;    ///< that machines of the plan share a host
   Progress m_progress;
   std::optional<std::int64_t> m_since_ns; ///< the first iteration was done
   std::optional<std::int64_t> m_again_since_ns;

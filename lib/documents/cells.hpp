@@ -94,8 +94,10 @@ inline constexpr const char* k_bytes_per_second = "bytes_per_second";
 
 struct CellKey;
 /// Of each worker in a rehearsal: those of all ranks together are far longer than a processor's own
-/// caches, and each rank has at least two parts, or four where some ranks only sum: a part passes
-/// through all stages, so that a few would mostly fill and drain them.
+/// caches, and each rank has at least two parts, or eight where some ranks only sum: a part passes
+/// through all stages, so that a few would mostly fill and drain them. What ranks take to begin and
+/// to end is little of an iteration, as it is of a model's; in place, where bytes take least time,
+/// gradients are twice as long for that.
 [[nodiscard]] std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal);
 
 /// The fields of a CellKey by their names in a document, in the order of a CSV file's columns.

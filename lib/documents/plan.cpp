@@ -22,7 +22,6 @@ constexpr auto k_collectives = names_of<Collective, 5>();
 constexpr auto k_stores = names_of<Stores, 2>();
 constexpr auto k_places = names_of<UpdatePlace, 2>();
 constexpr std::array<std::string_view, 3> k_endpoint_kinds{"gpu", "numa_node", "memory_device"};
-constexpr std::array<std::string_view, 2> k_sum_tests{k_sum_in_place, k_reduce_sum};
 constexpr std::array<std::string_view, 2> k_sums{"sent", "in_place"};
 constexpr std::array<std::string_view, 2> k_queues{"client", "fcfs"};
 constexpr std::array<std::string_view, 2> k_ways_of_tensors{"proxies", "workers"};
@@ -574,18 +573,21 @@ static void describe(Visitor& v, MeasuredMachine& m) {
   v("cores", m.cores, k_positive_count, "Physical cores that the probe could use.");
 }
 
-static void describe(Visitor& v, MachineRates& m) {
-  v.about(
-      "machine_rates",
-      "The profile's rates of copies (stream_copy) and sums from memory. A run measures both again "
-      "before its iterations and after them.");
-  v("threads", m.threads, whole(1, std::numeric_limits<int>::max()),
-    "Threads that copy, and sum, together.");
-  v("sums", m.sums, one_of(k_sum_tests), "The test that the rate of sums is of, two operands.");
-  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive,
-    "Of all threads together, as that test counts.");
-  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive,
-    "Bytes that all threads together copy.");
+static void describe(Visitor& v, RehearsalPlan& r) {
+  v.about("rehearsal", "The small plan of the profile that is most like this one. A run plays it "
+                       "again before its iterations and after them, to see how fast the machine "
+                       "is.");
+  v("strategy", r.strategy, k_snake, "Its strategy.");
+  v("sums", r.in_place, one_of(k_sums), "How it makes its sums.");
+  v("ranks", r.ranks, whole(2, std::numeric_limits<int>::max()), "Its ranks.");
+  v("workers", r.workers, whole(2, std::numeric_limits<int>::max()), "Workers among them.");
+  v("part_bytes", r.part_bytes, k_positive_count, "Length of its parts, bytes.");
+  v("lo_seconds", r.lo_seconds, k_positive,
+    "A fast iteration when the machine was probed, seconds.");
+  v("mid_seconds", r.mid_seconds, k_positive,
+    "A usual iteration when the machine was probed, seconds.");
+  v("hi_seconds", r.hi_seconds, k_positive,
+    "A slow iteration when the machine was probed, seconds.");
 }
 
 static void describe(Visitor& v, FixedPointPlan& f) {
@@ -632,7 +634,8 @@ void describe(Visitor& v, Plan& p) {
   v("fixed_point", p.fixed_point, k_any, "Present if gradients are summed as whole numbers.");
   v("measured_on", p.measured_on, k_any,
     "The one machine that the profile was measured on; absent: several, or written by hand.");
-  v("machine_rates", p.machine_rates, k_any, "Measured rates of the machine that all ranks share.");
+  v("rehearsal", p.rehearsal, k_any,
+    "What a run plays again; absent: the profile has no rehearsal like this plan.");
   v("prediction", p.prediction, k_any, "Prediction of the chosen strategy.");
   v("assignment_gap", p.assignment_gap, k_any,
     "Time of the assignment over time of the exact shares, minus 1.");

@@ -247,14 +247,15 @@ struct FixedPointPlan {
   bool operator==(const FixedPointPlan&) const = default;
 };
 
-/// The profile's rates of copies and sums of a machine whose ranks share its memory, in pieces of 1
-/// MiB from memory: a run measures both again before and after.
-struct MachineRates {
-  int threads = 1;                  ///< threads that sum together
-  std::string sums;                 ///< the test: "sum_in_place" or "reduce_sum", of two operands
-  double sum_bytes_per_second = 0;  ///< as that test counts
-  double copy_bytes_per_second = 0; ///< of all threads together
-  bool operator==(const MachineRates&) const = default;
+/// The rehearsal of the profile that is most like the plan: a small plan for ranks that share the
+/// machine. A run plays it again, before and after.
+struct RehearsalPlan {
+  std::string strategy;
+  bool in_place = false;
+  int ranks = 2, workers = 2;
+  std::uint64_t part_bytes = 1;
+  double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0; ///< of an iteration when it was probed
+  bool operator==(const RehearsalPlan&) const = default;
 };
 
 /// The one machine that a profile was measured on.
@@ -300,9 +301,8 @@ struct Plan {
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
   std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or written by hand
-  std::optional<MachineRates>
-      machine_rates;         ///< where ranks share one machine and the rates are known
-  Prediction prediction;     ///< of the chosen strategy
+  std::optional<RehearsalPlan> rehearsal{};     ///< absent: the profile has none like it
+  Prediction prediction;                        ///< of the chosen strategy
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;     ///< empty when no other strategy applies
   double margin = 0;         ///< runner-up's predicted time / ours - 1

@@ -114,20 +114,14 @@ static void describe(Visitor& v, Simulation& s) {
 }
 
 static void describe(Visitor& v, MachineNow& m) {
-  v.about(
-      "machine_now",
-      "How fast the machine was, in the mean of before and after the run: copies and sums of 1 MiB "
-      "from memory, as the plan's machine_rates.");
-  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive,
-    "Summation rate at the run, bytes per second.");
-  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive,
-    "Copy rate at the run, bytes per second.");
-  v("profile_sum_bytes_per_second", m.profile_sum_bytes_per_second, k_positive,
-    "Summation rate in the profile, bytes per second.");
-  v("profile_copy_bytes_per_second", m.profile_copy_bytes_per_second, k_positive,
-    "Copy rate in the profile, bytes per second.");
+  v.about("machine_now", "How fast the machine was: an iteration of the plan's rehearsal.");
+  v("probed_seconds", m.probed_seconds, k_positive, "When the machine was probed, seconds.");
+  v("before_seconds", m.before_seconds, k_positive, "Before the run, seconds.");
+  v("after_seconds", m.after_seconds, k_positive, "After the run, seconds.");
+  v("changed", m.changed, k_any.maybe(),
+    "Whether it was faster, or slower, both times than ever when the machine was probed.");
   v("predicted_seconds", m.predicted_seconds, k_positive,
-    "The plan's prediction at these rates, seconds.");
+    "The plan's prediction at the speed meanwhile, seconds.");
   v("error", m.error, k_any, "Measured time over predicted_seconds, minus 1.");
 }
 
@@ -332,13 +326,14 @@ void describe(Visitor& v, Report& r) {
   v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
   v("cause", r.cause, k_any.maybe(),
     "The term of the prediction with the largest error, and the reason.");
+  v("disturbed", r.disturbed, k_any.maybe(),
+    "Whether other programs had so much of the processors that the run was late.");
   v("other_links", r.other_links, k_any.maybe(),
     "How the run's links differ from the plan's: another machine, another transport, or ranks of "
     "several machines on one. error then says nothing about the plan. Absent: the links were the "
     "plan's.");
   v("machine_now", r.machine_now, k_any,
-    "Speed of the machine before and after the run; only where ranks share one machine and the "
-    "plan has its machine_rates.");
+    "Speed of the machine before and after the run; only for a plan with a rehearsal.");
   v("diagnosis", r.diagnosis, k_any,
     "The slow places; absent where iterations were as fast as predicted, or without a search.");
   v("stages", r.stages, k_any, "Predicted and measured time of each stage.");

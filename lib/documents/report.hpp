@@ -177,12 +177,13 @@ struct Diagnosis {
   bool operator==(const Diagnosis&) const = default;
 };
 
-/// The speed of a run's machine, measured as MachineRates before it and after.
+/// The speed of a run's machine: what an iteration of the plan's rehearsal took.
 struct MachineNow {
-  double sum_bytes_per_second = 0, copy_bytes_per_second = 0;
-  double profile_sum_bytes_per_second = 0, profile_copy_bytes_per_second = 0;
-  double predicted_seconds = 0; ///< the plan's prediction at these rates
-  double error = 0;             ///< measured p50 over that, minus 1
+  double probed_seconds = 0;                    ///< when the machine was probed
+  double before_seconds = 0, after_seconds = 0; ///< the run
+  double predicted_seconds = 0;                 ///< the plan's prediction at the speed meanwhile
+  double error = 0;                             ///< measured p50 over that, minus 1
+  bool changed = false; ///< the rehearsals took longer, or less, than any when it was probed
   bool operator==(const MachineNow&) const = default;
 };
 
@@ -207,7 +208,8 @@ struct Report {
   /// The run's differences from the plan's conditions: its machine, transport or machines. Empty:
   /// no difference.
   std::string other_links{};
-  std::optional<MachineNow> machine_now{}; ///< for a plan with machine_rates
+  bool disturbed = false; ///< other programs had so much of the processors that it is late
+  std::optional<MachineNow> machine_now{}; ///< for a plan with a rehearsal
   std::optional<Diagnosis> diagnosis{};    ///< absent: as predicted, or unknown
   std::optional<Emulation> emulation{};    ///< absent: real links
   std::optional<Simulation> simulation{};  ///< absent: executed

@@ -5,6 +5,7 @@
 #include "present/ranges.hpp"
 #include "present/report_sections.hpp"
 #include "present/table.hpp"
+#include "stats/speeds.hpp"
 
 #include <fmt/format.h>
 
@@ -334,6 +335,13 @@ std::string report_table(const Report& report, const Style& style) {
                            time_text(report.p99_seconds), percent_text(report.spread),
                            counted(report.iteration_seconds.size(), "iteration"),
                            report.warm_up_iterations)});
+    if (const auto speeds = two_speeds(report.iteration_seconds)) {
+      facts.row({{"speeds", Tone::warning},
+                 {fmt::format("two: {} of the iterations took {}, the others {}",
+                              percent_text(speeds->fast_share), time_text(speeds->fast_seconds),
+                              time_text(speeds->slow_seconds)),
+                  Tone::warning}});
+    }
     const auto inside = report.context.find("inside_machines");
     facts.row({{"moved by", Tone::dim},
                inside == report.context.end() ? report.transport
@@ -362,8 +370,7 @@ std::string report_table(const Report& report, const Style& style) {
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   if (const auto others = report.context.find("other_programs");
-      others != report.context.end() && others_matter(others->second) &&
-      !report.cause.starts_with("disturbed")) {
+      others != report.context.end() && others_matter(others->second) && !report.disturbed) {
     facts.row({{"others", Tone::warning},
                {fmt::format("other programs had {}; run again when they are done", others->second),
                 Tone::warning}});

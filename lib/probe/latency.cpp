@@ -281,7 +281,7 @@ Campaign memory_latency_campaign(Workbench& bench) {
   }
   const std::size_t nodes = bench.nodes().size();
   const auto chains = std::make_shared<std::vector<void**>>(nodes); // by memory's node
-  const auto footprint = [&bench](std::size_t node) { return 2 * bench.cold_bytes(node); };
+  const auto footprint = [&bench](std::size_t node) { return bench.cold_bytes(node); };
   for (std::size_t from = 0; from < nodes; ++from) {
     for (std::size_t to = 0; to < nodes && !bench.nodes()[from].cpus.empty(); ++to) {
       CellPlan& plan = campaign.plans.emplace_back(chase_plan(bench, from, to, 0, "memory"));

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/memory.hpp"
+#include "core/processors.hpp"
 #include "documents/cells.hpp"
 #include "launch/local.hpp"
 #include "planning/request.hpp"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr Seconds k_hang_limit{20};
 constexpr std::uint64_t k_mib = 1 << 20;
+constexpr std::uint32_t k_iterations = 4;
+constexpr const char* k_machine = "m0";
 
 bool in_place(const CellKey& rehearsal) {
   return rehearsal.state == "in_place";
@@ -32,25 +35,25 @@ bool in_place(const CellKey& rehearsal) {
 
 /// A profile that plans can be made from before anything is measured: that all rates are equal
 /// decides nothing that a rehearsal leaves open.
-Profile even_profile(const RehearsalStage& stage, const std::string& transport) {
+Profile even_profile(std::uint64_t processors, const std::string& transport) {
   Profile profile;
   profile.name = "rehearsal";
-  profile.machines = {{.id = stage.machine, .count = 1, .cores = stage.processors}};
+  profile.machines = {{.id = k_machine, .count = 1, .cores = processors}};
   const auto add = [&](CellKey key) {
-    key.from = stage.machine;
+    key.from = k_machine;
     Cell cell = empty_cell({.key = std::move(key)});
     cell.status = CellStatus::published;
     cell.p50 = cell.min = cell.p99 = cell.max = 1e10;
     profile.cells.push_back(std::move(cell));
   };
   add({.test = k_fabric_aggregate,
-       .to = stage.machine,
+       .to = k_machine,
        .bytes = k_mib,
        .pairs = 1,
        .transport = transport,
        .direction = k_two_way,
        .state = "cold"});
-  add({.test = k_fabric_latency, .to = stage.machine, .bytes = 8, .transport = transport});
+  add({.test = k_fabric_latency, .to = k_machine, .bytes = 8, .transport = transport});
   profile.cells.back().p50 = 2e-5;
   for (const char* const test : {k_reduce_sum, k_sum_in_place}) {
     add({.test = test, .bytes = k_mib, .threads = 1, .sources = 2, .dtype = "fp32"});
@@ -58,9 +61,9 @@ Profile even_profile(const RehearsalStage& stage, const std::string& transport) 
   return profile;
 }
 
-Plan plan_of(const RehearsalStage& stage, const CellKey& rehearsal) {
+Plan plan_of(std::uint64_t processors, const CellKey& rehearsal) {
   PlanDocuments documents;
-  documents.profile = even_profile(stage, rehearsal.transport);
+  documents.profile = even_profile(processors, rehearsal.transport);
   documents.workload.name = "rehearsal";
   documents.workload.tensors = {{"gradient", rehearsed_gradient_bytes(rehearsal) / sizeof(float)}};
   PlanRequest request;
@@ -75,7 +78,7 @@ Plan plan_of(const RehearsalStage& stage, const CellKey& rehearsal) {
 }
 
 /// Seconds of each counted iteration.
-std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
+std::vector<double> play(const Plan& plan) {
   const auto ranks = static_cast<int>(plan.ranks.size());
   const JobSchedules schedules{lower(plan), {}, {}};
   const std::string text = run_locally(
@@ -85,7 +88,7 @@ std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
         RunOptions options;
         options.transport = plan.transport;
         options.warm_up = 1;
-        options.iterations = iterations;
+        options.iterations = k_iterations;
         options.limit = k_hang_limit;
         options.local_rank = mine.local_rank;
         options.local_size = ranks;
@@ -107,25 +110,29 @@ std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
 }
 
 /// What a visit takes: to start the ranks, to fill and check their gradients, and the iterations.
-Seconds seconds_of(const CellKey& rehearsal, std::uint32_t iterations) {
+Seconds seconds_of(const CellKey& rehearsal) {
   const double bytes = rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
   const double of_byte = in_place(rehearsal)             ? 1.1e-9
                          : rehearsal.transport == "host" ? 1.5e-9
                                                          : 3.4e-9;
-  return Seconds(0.17 + 0.045 * rehearsal.threads + bytes * of_byte * (iterations + 1) / 4);
+  return Seconds(0.17 + 0.045 * rehearsal.threads + bytes * of_byte * (k_iterations + 1) / 4);
 }
 
-void measure(const RehearsalStage& stage, Cell& cell, std::uint32_t iterations) {
-  const std::uint64_t gradient = rehearsed_gradient_bytes(cell.key);
-  const std::uint64_t needed = 3 * static_cast<std::uint64_t>(cell.key.threads) * gradient;
+std::vector<double> rehearse(std::uint64_t processors, const CellKey& rehearsal) {
+  const std::uint64_t needed =
+      3 * static_cast<std::uint64_t>(rehearsal.threads) * rehearsed_gradient_bytes(rehearsal);
   if (needed > available_memory_bytes() / 2) {
     fail(ErrorKind::unavailable,
-         fmt::format("{} ranks need {} of memory, more than half of what is free", cell.key.threads,
-                     to_text(Bytes(needed))));
+         fmt::format("{} ranks need {} of memory, more than half of what is free",
+                     rehearsal.threads, to_text(Bytes(needed))));
   }
+  return play(plan_of(processors, rehearsal));
+}
+
+void measure(const RehearsalStage& stage, Cell& cell) {
   Samples samples;
   try {
-    samples.seconds = play(plan_of(stage, cell.key), iterations);
+    samples.seconds = rehearse(stage.processors, cell.key);
   } catch (const Error&) {
     if (stage.interrupted && stage.interrupted()) {
       discard(cell, CellStatus::skipped, "interrupted");
@@ -133,7 +140,7 @@ void measure(const RehearsalStage& stage, Cell& cell, std::uint32_t iterations) 
     }
     throw;
   }
-  fill_cell(cell, samples, static_cast<double>(gradient));
+  fill_cell(cell, samples, static_cast<double>(rehearsed_gradient_bytes(cell.key)));
 }
 
 /// All that is played over a transport, by two ranks and by as many as there are processors or
@@ -174,13 +181,14 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
     if (ranks != 4) {
       add("ring", false, ranks, 0, k_mib);
     }
+    const int served = ranks == 2 ? 2 : ranks - 1; // workers of a server
     if (end) {
-      add("ps_noncolocated", false, ranks, 1, k_mib);
+      add("ps_noncolocated", false, served, 1, k_mib);
     }
     if (transport == "host") {
       add("ps_colocated", true, ranks, 0, k_mib);
       if (end) {
-        add("ps_noncolocated", true, ranks, 1, k_mib);
+        add("ps_noncolocated", true, served, 1, k_mib);
       }
     }
   }
@@ -193,19 +201,27 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
 std::vector<Campaign> rehearsal_campaigns(const RehearsalStage& stage) {
   std::vector<Campaign> campaigns;
   for (const std::string& transport : stage.transports) {
-    constexpr std::uint32_t k_iterations = 4;
     Campaign& campaign = campaigns.emplace_back(Campaign{
         .name = "rehearsals over " + transport, .once = true, .passes = 1, .typical = true});
     for (const CellKey& key : rehearsals_over(stage, transport)) {
       campaign.plans.push_back(
           {.key = key,
-           .visit = k_visits_share * seconds_of(key, k_iterations), // there is nothing beside it
-           .measure = [stage](Cell& cell, Seconds /*budget*/) {
-             measure(stage, cell, k_iterations);
-           }});
+           .visit = k_visits_share * seconds_of(key), // there is nothing beside it
+           .measure = [stage](Cell& cell, Seconds /*budget*/) { measure(stage, cell); }});
     }
   }
   return campaigns;
+}
+
+std::vector<double> rehearse_again(const Plan& plan) {
+  const RehearsalPlan& again = *plan.rehearsal;
+  return rehearse(allowed_cpus().size(), {.test = k_rehearsal,
+                                          .bytes = again.part_bytes,
+                                          .threads = again.ranks,
+                                          .sources = again.workers,
+                                          .transport = plan.transport,
+                                          .operation = again.strategy,
+                                          .state = again.in_place ? "in_place" : "sent"});
 }
 
 } // namespace reckon

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "documents/plan.hpp"
 #include "probe/campaign.hpp"
 #include "probe/probe.hpp"
+
+#include <vector>
 
 namespace reckon {
 
@@ -14,5 +17,10 @@ namespace reckon {
 /// The gradients of all ranks together are far larger than what a processor keeps in caches of its
 /// own, as those of a model are.
 [[nodiscard]] std::vector<Campaign> rehearsal_campaigns(const RehearsalStage& stage);
+
+/// Seconds of the iterations of a plan's rehearsal, played as rehearsal_campaigns() plays it.
+/// Precondition: the plan has one. Throws Error{unavailable} without memory for it, and what a run
+/// throws.
+[[nodiscard]] std::vector<double> rehearse_again(const Plan& plan);
 
 } // namespace reckon

@@ -9,7 +9,6 @@
 #include "run/folder_lock.hpp"
 #include "run/iteration_count.hpp"
 #include "run/load_checkpoint.hpp"
-#include "run/machine_check.hpp"
 #include "run/session.hpp"
 #include "run/verifier.hpp"
 #include "stats/summary.hpp"
@@ -86,12 +85,6 @@ public:
     m_session.emplace(m_rendezvous, m_programs, m_options, places.lanes);
     begin_result();
     m_verifier->begin(views());
-    const std::vector<std::string>& hosts = m_result.hosts;
-    if (m_options.machine_rates &&
-        std::ranges::count(hosts, hosts.front()) == static_cast<std::ptrdiff_t>(hosts.size())) {
-      m_result.machine_now = measure_machine(m_rendezvous, *m_options.machine_rates,
-                                             places.lanes.front(), m_options.limit);
-    }
     if (m_options.compute) {
       m_result.context["compute"] = assemble_crew(places.compute);
     }
@@ -115,11 +108,6 @@ public:
     m_first_began_ns = monotonic_ns();
     while (iterate(iteration, count, progress)) {
       ++iteration;
-    }
-    if (m_result.machine_now) {
-      m_result.machine_now =
-          mean_of(*m_result.machine_now, measure_machine(m_rendezvous, *m_options.machine_rates,
-                                                         places.lanes.front(), m_options.limit));
     }
     log(LogLevel::debug, "end");
     m_result.steps = iteration;

@@ -77,8 +77,6 @@ struct RunOptions {
   std::string pci_address; ///< transport cuda: address of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
-  std::optional<MachineRates>
-      machine_rates{}; ///< the rates to measure again, where ranks share a host
   CheckpointOptions checkpoints;
   /// The place for this rank's gradient, of its size, if the transport can reach it; empty: in the
   /// transport's memory.
@@ -123,7 +121,6 @@ struct JobResult {
   CheckpointCounts checkpoints;
   std::vector<RankVerification> verification; ///< by rank, over all iterations
   std::optional<double> error_bound;          ///< for sums in fixed point
-  std::optional<MachineNow> machine_now;      ///< rates of RunOptions::machine_rates
   std::vector<std::string> hosts;             ///< by rank
   Seconds passes{0}; ///< of the rank with the longest passes, where they only pass
   std::map<std::string, std::string> context;

@@ -5,7 +5,7 @@
 #include "core/units.hpp"
 #include "core/version.hpp"
 #include "documents/own_machines.hpp"
-#include "run/machine_check.hpp"
+#include "stats/speeds.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -157,6 +157,46 @@ const StageReport* stage_that_missed(const Report& report, double miss) {
   return worst;
 }
 
+/// Share of a machine's processors that other programs used during the counted iterations, 0 or
+/// more; 0 for ranks on several machines.
+double others_share(const JobResult& result, unsigned cores) {
+  if (std::set(result.hosts.begin(), result.hosts.end()).size() != 1 || result.hosts.size() < 2) {
+    return 0; // not known of several machines
+  }
+  double busy = 0, ours = 0, wall = 0;
+  for (const auto& iteration : result.iterations) {
+    std::int64_t longest = 0, most_busy = 0;
+    for (const RankSample& s : iteration) {
+      ours += seconds(s.cpu_ns);
+      longest = std::max(longest, s.end_ns - s.start_ns);
+      most_busy = std::max(most_busy, s.machine_busy_ns);
+    }
+    wall += seconds(longest);
+    busy += seconds(most_busy);
+  }
+  return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
+}
+
+/// Whether other programs that used `others` of the processors explain a run that took longer than
+/// its prediction: then no other measurement explains it.
+bool disturbed(const Report& report, double others) {
+  constexpr double k_much = 0.1;
+  return others > k_much && (!report.within_tolerance || report.late()) && report.error > 0 &&
+         report.p50_seconds > report.prediction.hi_seconds;
+}
+
+std::string rehearsal_text(const RehearsalPlan& rehearsal) {
+  return fmt::format("{} by {} ranks{}", rehearsal.strategy, rehearsal.ranks,
+                     rehearsal.in_place ? ", in place" : "");
+}
+
+/// Whether what was measured is in the predicted range, and the range says something.
+bool in_range(const Report& report) {
+  return report.p50_seconds >= report.prediction.lo_seconds &&
+         report.p50_seconds <= report.prediction.hi_seconds &&
+         !(report.prediction.range_is_wide() && report.within_tolerance);
+}
+
 std::string find_cause(const Report& report, bool one_machine, unsigned cores, double others) {
   const double measured = report.p50_seconds;
   const double predicted = report.prediction.mid_seconds;
@@ -166,14 +206,12 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   const double miss = measured - predicted;
   const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
   const bool noisy = report.prediction.range_is_wide();
-  if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds &&
-      !(noisy && report.within_tolerance)) {
+  if (in_range(report)) {
     return fmt::format(
         "{} ({})",
         noisy ? "the profile is too noisy to judge this" : "within the noise of the profile", size);
   }
-  // What other programs take from this run they take from a measurement of the machine too.
-  if (disturbed(report, others)) {
+  if (report.disturbed) {
     const double share = std::min(1.0, others);
     const double left = 1 - share; // to the run
     const bool enough = measured * left <= predicted * (1 + report.tolerance);
@@ -184,16 +222,18 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                               : fmt::format(", which explains {:+.0f} %; the rest is unexplained",
                                             100 * (1 / left - 1)));
   }
-  if (const auto& now = report.machine_now;
-      now && std::abs(now->error) < std::abs(report.error) / 2) {
-    return fmt::format(
-        "the machine is {} than when it was probed ({}): sums at {:.0f} %, copies at {:.0f} % of "
-        "the profile's rates; at these the plan predicts {}, {:+.1f} % off{}",
-        miss > 0 ? "slower" : "faster", size,
-        100 * now->sum_bytes_per_second / now->profile_sum_bytes_per_second,
-        100 * now->copy_bytes_per_second / now->profile_copy_bytes_per_second,
-        to_text(Seconds(now->predicted_seconds)), 100 * now->error,
-        std::abs(now->error) > report.tolerance ? ", which is unexplained" : "");
+  if (const auto speeds = two_speeds(report.iteration_seconds)) {
+    const Prediction& p = report.prediction;
+    const auto as_predicted = [&](double s) { return p.lo_seconds <= s && s <= p.hi_seconds; };
+    const bool fast = as_predicted(speeds->fast_seconds);
+    if (fast || as_predicted(speeds->slow_seconds)) {
+      return fmt::format(
+          "two speeds ({}): the {} {:.0f} % of the iterations took {}, as predicted, "
+          "the others {}",
+          size, fast ? "fast" : "slow", 100 * (fast ? speeds->fast_share : 1 - speeds->fast_share),
+          to_text(Seconds(fast ? speeds->fast_seconds : speeds->slow_seconds)),
+          to_text(Seconds(fast ? speeds->slow_seconds : speeds->fast_seconds)));
+    }
   }
   // A measured rate is good to a percent at best: what beats the bound by less says nothing.
   constexpr double k_bound_accuracy = 0.01;
@@ -298,30 +338,6 @@ std::string trouble_of(const Report& report) {
   return "";
 }
 
-double others_share(const JobResult& result, unsigned cores) {
-  if (std::set(result.hosts.begin(), result.hosts.end()).size() != 1 || result.hosts.size() < 2) {
-    return 0; // not known of several machines
-  }
-  double busy = 0, ours = 0, wall = 0;
-  for (const auto& iteration : result.iterations) {
-    std::int64_t longest = 0, most_busy = 0;
-    for (const RankSample& s : iteration) {
-      ours += seconds(s.cpu_ns);
-      longest = std::max(longest, s.end_ns - s.start_ns);
-      most_busy = std::max(most_busy, s.machine_busy_ns);
-    }
-    wall += seconds(longest);
-    busy += seconds(most_busy);
-  }
-  return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
-}
-
-bool disturbed(const Report& report, double others) {
-  constexpr double k_much = 0.1;
-  return others > k_much && (!report.within_tolerance || report.late()) && report.error > 0 &&
-         report.p50_seconds > report.prediction.hi_seconds;
-}
-
 std::vector<double> iteration_seconds(const JobResult& result) {
   std::vector<double> all;
   for (const std::vector<RankSample>& samples : result.iterations) {
@@ -379,12 +395,6 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.spread = summary.spread;
   report.error =
       plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
-  if (result.machine_now && plan.machine_rates && report.p50_seconds > 0 &&
-      plan.prediction.mid_seconds > 0) {
-    report.machine_now = result.machine_now;
-    compare_with_machine(*report.machine_now, *plan.machine_rates, plan.prediction,
-                         report.p50_seconds);
-  }
   report.goodput_over_bound =
       report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
   // No time predicted for traffic that there is: whatever was measured, it was not predicted.
@@ -397,6 +407,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   add_ranks(report, plan, result);
   add_stages(report, result, one_machine, cores);
   const double others = others_share(result, cores);
+  report.disturbed = disturbed(report, others);
   if (one_machine) {
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
@@ -454,6 +465,41 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     v.max_error = all.max_error;
   }
   return report;
+}
+
+void judge_at_speed_now(Report& report, const RehearsalPlan& rehearsal,
+                        const std::vector<double>& before, const std::vector<double>& after) {
+  const double predicted = report.prediction.mid_seconds;
+  if (predicted <= 0 || report.p50_seconds <= 0) {
+    return; // nothing had to move
+  }
+  MachineNow now;
+  now.probed_seconds = rehearsal.mid_seconds;
+  now.before_seconds = median(before);
+  now.after_seconds = median(after);
+  const auto [faster, slower] = std::minmax(now.before_seconds, now.after_seconds);
+  now.changed = slower < rehearsal.lo_seconds || faster > rehearsal.hi_seconds;
+  // As much as both times: what was only once may have been a disturbance.
+  const double longer = std::clamp(now.probed_seconds, faster, slower) / now.probed_seconds;
+  const double passes = term(report.prediction, "passes").value_or(0);
+  now.predicted_seconds = passes + (predicted - passes) * longer;
+  now.error = report.p50_seconds / now.predicted_seconds - 1;
+  report.machine_now = now;
+  if (!now.changed || report.disturbed || in_range(report)) {
+    return;
+  }
+  const bool explained = std::abs(now.error) <= report.tolerance;
+  report.within_tolerance = report.within_tolerance || explained;
+  if (std::abs(now.error) < std::abs(report.error) / 2) {
+    report.cause = fmt::format(
+        "the machine is {} than when it was probed ({:+.1f} %): {} took {} then and {} "
+        "now; at this speed the plan predicts {}, {:+.1f} % off{}",
+        longer > 1 ? "slower" : "faster", 100 * report.error, rehearsal_text(rehearsal),
+        to_text(Seconds(now.probed_seconds)), to_text(Seconds(longer * now.probed_seconds)),
+        to_text(Seconds(now.predicted_seconds)), 100 * now.error,
+        explained ? "" : ", which is unexplained");
+    report.diagnosis.reset(); // it was looked for in vain
+  }
 }
 
 } // namespace reckon

@@ -22,18 +22,19 @@ void add_measured_gains(ReprofilingReport& reprofiling,
 /// saved. Empty: nothing.
 [[nodiscard]] std::string trouble_of(const Report& report);
 
-/// Share of a machine's processors that other programs used during the counted iterations, 0 or
-/// more. `cores`: processors that the ranks share. 0 for ranks on several machines.
-[[nodiscard]] double others_share(const JobResult& result, unsigned cores);
-
-/// Whether other programs that used `others` of the processors explain a run that took longer than
-/// its prediction: then no other measurement explains it. `report`: with its times.
-[[nodiscard]] bool disturbed(const Report& report, double others);
-
 /// Predicted beside measured: times, stages, and the term of the prediction with the largest error.
 /// `cores`: processors that the ranks of one machine share.
 [[nodiscard]] Report make_report(const Plan& plan, const DocumentLink& plan_link,
                                  const JobResult& result, const RunOptions& options,
                                  double tolerance, unsigned cores);
+
+/// Fills in Report::machine_now: the plan's rehearsal took `before` the run, and `after` it, so
+/// many seconds in each iteration. The machine's speed meanwhile is the median of both and of what
+/// it was when it was probed. Where these differ from what it took when the machine was probed, a
+/// run within the tolerance of what is predicted at the speed meanwhile passes, and the speed is
+/// the cause if it explains most of the error. What other programs took from the run they took from
+/// the rehearsals as well, so that a disturbed run keeps its verdict.
+void judge_at_speed_now(Report& report, const RehearsalPlan& rehearsal,
+                        const std::vector<double>& before, const std::vector<double>& after);
 
 } // namespace reckon

@@ -568,19 +568,6 @@ std::optional<Rate> CostModel::in_place_rate(DType dtype, int threads, std::size
                         : std::optional(law->at(threads, static_cast<double>(operands), k_piece));
 }
 
-std::optional<MachineRates> CostModel::machine_rates(bool in_place) const {
-  const RateLaw* const sums = law_of(in_place ? m_in_place : m_reduce, DType::fp32);
-  if (!m_one_machine || sums == nullptr || m_streams.empty()) {
-    return std::nullopt;
-  }
-  MachineRates rates;
-  rates.sums = in_place ? k_sum_in_place : k_reduce_sum;
-  rates.threads = static_cast<int>(std::min<std::uint64_t>(m_ranks.size(), m_cores));
-  rates.sum_bytes_per_second = sums->at(rates.threads, 2, k_piece).mid;
-  rates.copy_bytes_per_second = m_streams.at(rates.threads, 2, 1).mid;
-  return rates;
-}
-
 void CostModel::read_stores(const Profile& profile) {
   for (const Cell* cell : profile.select({.test = k_sum_and_send})) {
     const CellKey& key = cell->key;

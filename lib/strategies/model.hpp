@@ -105,9 +105,6 @@ public:
     Rate bytes_per_s; ///< of the gradient
   };
   [[nodiscard]] const std::vector<Rehearsed>& rehearsed() const { return m_rehearsed; }
-  /// The rates that a run measures again before and after, for sums in place or not; absent between
-  /// machines and where the profile lacks them.
-  [[nodiscard]] std::optional<MachineRates> machine_rates(bool in_place) const;
   /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes
   /// counts (n-1) b).
   [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,

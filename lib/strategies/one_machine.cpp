@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -204,8 +205,13 @@ double served_part(const SharedExchange& exchange) {
   return all > 0 ? served / all : 0;
 }
 
+/// How far one run of a plan is from another, as a logarithm: 6 % in the median of the plans that
+/// were run twice on a machine of 16 cores (docs/equations.md).
+constexpr double k_from_run_to_run = 0.06;
+
 /// Equation 15c. Of ten plans, eight are in the range: it has what rehearsals of one plan took from
-/// time to time, and how far rehearsals are from what the others would say of them.
+/// iteration to iteration, what plans take from run to run, and how far rehearsals are from what
+/// the others would say of them.
 void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
   const Seen place{static_cast<double>(exchange.load.egress_bytes.size()) * exchange.lanes,
                    static_cast<double>(exchange.model.workers().size()),
@@ -232,7 +238,8 @@ void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
   const auto widened = [&](double Rate::*end) {
     const double usually = std::log(factor(end) / factor(&Rate::mid));
     return factor(&Rate::mid) *
-           std::exp(std::copysign(std::hypot(usually, surprise), end == &Rate::lo ? -1 : 1));
+           std::exp(std::copysign(std::hypot(usually, surprise, k_from_run_to_run),
+                                  end == &Rate::lo ? -1 : 1));
   };
   p.lo_seconds = mid * widened(&Rate::lo);
   p.mid_seconds = mid * factor(&Rate::mid);
@@ -250,6 +257,39 @@ Prediction predict_on_machine(const CostModel& model, const Load& load, const Pa
   Prediction p = from_rates(exchange);
   correct(p, exchange, ring);
   return p;
+}
+
+std::optional<RehearsalPlan> rehearsal_like(const Plan& plan, const CostModel& model) {
+  const auto workers = static_cast<double>(model.workers().size());
+  const auto ranks = static_cast<double>(model.ranks().size()) * model.ranks().front().lanes;
+  const std::string strategy = plan.strategy == "ring" ? "ring"
+                               : workers < ranks       ? "ps_noncolocated"
+                                                       : "ps_colocated";
+  using Distance = std::array<double, 3>;
+  const auto distance = [&](const CostModel::Rehearsed& r) {
+    return Distance{std::abs(std::log(r.ranks / ranks)), std::abs(std::log(r.workers / workers)),
+                    std::abs(std::log(r.part_bytes / static_cast<double>(plan.part_bytes)))};
+  };
+  const CostModel::Rehearsed* nearest = nullptr;
+  for (const CostModel::Rehearsed& one : model.rehearsed()) {
+    if (one.strategy == strategy && one.in_place == plan.sums_in_place &&
+        (nearest == nullptr || distance(one) < distance(*nearest))) {
+      nearest = &one;
+    }
+  }
+  if (nearest == nullptr) {
+    return std::nullopt;
+  }
+  const auto seconds = [&](double rate) { return nearest->gradient_bytes / rate; };
+  const Rate& rate = nearest->bytes_per_s;
+  return RehearsalPlan{nearest->strategy,
+                       nearest->in_place,
+                       static_cast<int>(nearest->ranks),
+                       static_cast<int>(nearest->workers),
+                       static_cast<std::uint64_t>(nearest->part_bytes),
+                       seconds(rate.hi),
+                       seconds(rate.mid),
+                       seconds(rate.lo)};
 }
 
 } // namespace reckon

@@ -4,6 +4,8 @@
 #include "documents/plan.hpp"
 #include "strategies/predict.hpp"
 
+#include <optional>
+
 namespace reckon {
 
 /// The exchange of ranks that share one machine with this load: each processor does the writes and
@@ -14,5 +16,9 @@ namespace reckon {
 /// arithmetic gives for them (equation 15b). `ring`: sums travel round the workers.
 [[nodiscard]] Prediction predict_on_machine(const CostModel& model, const Load& load,
                                             const PartShape& shape, bool ring);
+
+/// The rehearsal of a plan's kind (strategy, sums in place or not) with the nearest ranks, then
+/// workers, then parts, as factors; absent where nothing of this kind was rehearsed.
+[[nodiscard]] std::optional<RehearsalPlan> rehearsal_like(const Plan& plan, const CostModel& model);
 
 } // namespace reckon

@@ -76,15 +76,14 @@ def error(row):
 
 
 def cells(row):
-    """Around a run the machine gave so much of what the profile says."""
+    """Before the run and after it a rehearsal took so much of what it took when the machine was probed."""
     now = row["now"] or {}
-    of_profile = {f"{what}_now_percent": 100 * now[f"{key}_bytes_per_second"] / now[f"profile_{key}_bytes_per_second"] if now else None
-                  for what, key in (("sums", "sum"), ("copies", "copy"))}
+    then = {f"rehearsal_{when}_percent": 100 * now[f"{when}_seconds"] / now["probed_seconds"] if now else None for when in ("before", "after")}
     return {"number": row["number"], "model": row["model"], "workers": row["workers"], "servers": row["servers"],
             "transport": row["transport"].split()[0], "strategy": row["strategy"], "sums": row["sums"], "part_bytes": row["part_bytes"],
             "window_parts": row["window_parts"], **{f"{name}_ms": 1e3 * row[key] for name, key in (
                 ("lo", "lo"), ("predicted", "mid"), ("hi", "hi"), ("measured", "measured"))},
-            "machine_now_error_percent": 100 * now["error"] if now else None, **of_profile}
+            "machine_now_error_percent": 100 * now["error"] if now else None, **then}
 
 
 def summary(tables):

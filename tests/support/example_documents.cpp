@@ -266,7 +266,7 @@ Plan example_plan() {
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.sums_in_place = true;
   p.measured_on = MeasuredMachine{"here", "Xeon", 4};
-  p.machine_rates = MachineRates{2, "sum_in_place", 56e9, 14e9};
+  p.rehearsal = RehearsalPlan{"ps_noncolocated", true, 5, 4, 1048576, 0.01, 0.0125, 0.015};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;
   p.runner_up = "ring";
@@ -308,7 +308,8 @@ Report example_report() {
   r.within_tolerance = true;
   r.other_links = "it predicts tcp, this ran over shm";
   r.cause = "transport: the port gave 5 % less";
-  r.machine_now = MachineNow{54e9, 13e9, 56e9, 14e9, 0.011, -0.01};
+  r.disturbed = true;
+  r.machine_now = MachineNow{0.0125, 0.02, 0.025, 0.011, -0.01, true};
   r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest, "profile.json"},
                           .writes = 1000,
                           .late_writes = 3,

@@ -6,6 +6,7 @@
 #include "documents/quantity_names.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/least.hpp"
+#include "strategies/one_machine.hpp"
 #include "strategies/provenance.hpp"
 
 #include <fmt/format.h>
@@ -212,7 +213,7 @@ void add_margin(Plan& plan, bool asked_for) {
 void describe(Plan& plan, const SharesJob& job, const Choice& choice) {
   add_provenance(plan, job.inputs, job.options);
   plan.transport = job.model().transport();
-  plan.machine_rates = job.model().machine_rates(plan.sums_in_place);
+  plan.rehearsal = rehearsal_like(plan, job.model());
   add_lane_places(plan, job);
   add_options(plan, job);
   add_quantities(plan, job, choice);

@@ -241,17 +241,5 @@ TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
 }
 
-TEST(Planner, ARunMeasuresTheMachineAgainWithAsManyThreadsAsTheProfile) {
-  const auto rates = [](std::uint64_t workers, bool in_place) {
-    return plan_for(machine_that_shares(), k_model, workers, 0, {.sums_in_place = in_place})
-        .machine_rates;
-  };
-  ASSERT_TRUE(rates(4, true)); // of two cores
-  EXPECT_EQ(*rates(4, true), (MachineRates{2, "sum_in_place", 40e9, 25e9}));
-  Profile alone = machine_that_shares();
-  std::erase_if(alone.cells, [](const Cell& c) { return c.key.test == "stream_copy"; });
-  EXPECT_FALSE(plan_for(alone, k_model, 2, 0, {}).machine_rates); // no copies to compare with
-}
-
 } // namespace
 } // namespace reckon

@@ -15,6 +15,7 @@ namespace {
 using namespace test;
 
 constexpr std::uint64_t k_part = 1U << 20U;
+constexpr double k_run_to_run = 0.06; ///< in the range of each prediction, as a logarithm
 
 struct Case {
   std::string strategy = "ps_colocated";
@@ -129,15 +130,18 @@ TEST(Rehearsed, TheRangeIsOfWhatRehearsalsTookFromTimeToTime) {
   rehearse(profile, {}, 1.7, 0.125);
   const Prediction p = predicted(profile, {});
   // A tenth and nine tenths of three samples lie 0.8 of the spread from the middle.
-  EXPECT_NEAR(p.hi_seconds / p.mid_seconds, 1 / 0.9, 1e-3);
-  EXPECT_NEAR(p.lo_seconds / p.mid_seconds, 1 / 1.1, 1e-3);
+  EXPECT_NEAR(std::log(p.hi_seconds / p.mid_seconds), std::hypot(std::log(0.9), k_run_to_run),
+              1e-3);
+  EXPECT_NEAR(std::log(p.lo_seconds / p.mid_seconds), -std::hypot(std::log(1.1), k_run_to_run),
+              1e-3);
 }
 
 TEST(Rehearsed, TheRangeIsAsWideAsRehearsalsAreFromWhatTheOthersSayOfThem) {
   Profile ends = machine_that_shares();
   rehearse(ends, {.workers = 2}, 1);
   rehearse(ends, {.workers = 8}, 2);
-  EXPECT_NEAR(predicted(ends, {}).hi_seconds / predicted(ends, {}).mid_seconds, 1, 1e-3)
+  EXPECT_NEAR(std::log(predicted(ends, {}).hi_seconds / predicted(ends, {}).mid_seconds),
+              k_run_to_run, 1e-3)
       << "neither lies between others";
   // By two and eight ranks as expected; so it should be by four.
   Profile profile = machine_that_shares();
@@ -146,8 +150,9 @@ TEST(Rehearsed, TheRangeIsAsWideAsRehearsalsAreFromWhatTheOthersSayOfThem) {
   rehearse(profile, {.workers = 4}, 1.3);
   for (const std::uint64_t workers : {2U, 4U, 6U}) {
     const Prediction p = predicted(profile, {.workers = workers});
-    EXPECT_NEAR(p.hi_seconds / p.mid_seconds, 1.3, 2e-3);
-    EXPECT_NEAR(p.mid_seconds / p.lo_seconds, 1.3, 2e-3);
+    EXPECT_NEAR(std::log(p.hi_seconds / p.mid_seconds), std::hypot(std::log(1.3), k_run_to_run),
+                2e-3);
+    EXPECT_NEAR(p.mid_seconds / p.lo_seconds, p.hi_seconds / p.mid_seconds, 1e-9);
   }
 }
 
@@ -161,6 +166,50 @@ TEST(Rehearsed, PartsAreNoShorterThanThoseRehearsedUnlessARankWouldHaveTooFew) {
   profile.cells.back().key.bytes = 8U << 20U;
   EXPECT_GE(part_bytes(profile, 64U << 20U), 8U << 20U);
   EXPECT_LE(part_bytes(profile, 1U << 18U), 512U << 10U) << "each of two ranks sums one";
+}
+
+TEST(Rehearsed, ARunPlaysAgainWhatIsMostLikeItsPlan) {
+  Profile profile = machine_that_shares();
+  for (const Case& of :
+       {Case{.workers = 2}, Case{.workers = 8}, Case{.workers = 4, .in_place = true},
+        Case{"ps_noncolocated", 2, 1}, Case{"ps_noncolocated", 8, 1}, Case{"ring", 2}}) {
+    rehearse(profile, of, 1, 0.2);
+  }
+  rehearse(profile, {.workers = 2}, 1.5, 0.2);
+  profile.cells.back().key.bytes = 4 * k_part;
+  const auto again = [&](const Case& of, std::uint64_t part_bytes = k_part) {
+    return plan_for(
+               profile, one_tensor(64U << 20U), of.workers, of.servers,
+               {.strategy = of.strategy, .part_bytes = part_bytes, .sums_in_place = of.in_place})
+        .rehearsal;
+  };
+  struct Like {
+    Case plan;
+    std::string strategy;
+    int ranks = 0, workers = 0;
+  };
+  for (const Like& like : {Like{{.workers = 3}, "ps_colocated", 2, 2}, // 4 is 2 * 2, and 8 / 2
+                           Like{{.workers = 6}, "ps_colocated", 8, 8},
+                           Like{{.workers = 2, .in_place = true}, "ps_colocated", 4, 4},
+                           Like{{"ps_noncolocated", 4, 1}, "ps_noncolocated", 3, 2},
+                           Like{{"ps_noncolocated", 6, 2}, "ps_noncolocated", 9, 8},
+                           Like{{"ring", 8}, "ring", 2, 2}}) {
+    const auto found = again(like.plan);
+    ASSERT_TRUE(found) << key_of(like.plan).text();
+    EXPECT_EQ(found->strategy, like.strategy) << key_of(like.plan).text();
+    EXPECT_EQ(found->ranks, like.ranks) << key_of(like.plan).text();
+    EXPECT_EQ(found->workers, like.workers) << key_of(like.plan).text();
+    EXPECT_EQ(found->in_place, like.plan.in_place);
+    EXPECT_EQ(found->part_bytes, k_part);
+  }
+  const auto longer = again({.workers = 2}, 3 * k_part);
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->part_bytes, 4 * k_part);
+  const double rate = profile.cells.back().p50;
+  EXPECT_NEAR(longer->mid_seconds, 16 * 4 * k_part / rate, 1e-9) << "64 MiB of each of two ranks";
+  EXPECT_LT(longer->lo_seconds, longer->mid_seconds);
+  EXPECT_GT(longer->hi_seconds, longer->mid_seconds);
+  EXPECT_FALSE(plan_for(machine_that_shares(), one_tensor(64U << 20U), 2, 0, {}).rehearsal);
 }
 
 } // namespace

@@ -575,19 +575,15 @@ static void describe(Visitor& v, MeasuredMachine& m) {
 
 static void describe(Visitor& v, RehearsalPlan& r) {
   v.about("rehearsal", "The small plan of the profile that is most like this one. A run plays it "
-                       "again before its iterations and after them, to see how fast the machine "
-                       "is.");
+                       "again, before and after.");
   v("strategy", r.strategy, k_snake, "Its strategy.");
   v("sums", r.in_place, one_of(k_sums), "How it makes its sums.");
   v("ranks", r.ranks, whole(2, std::numeric_limits<int>::max()), "Its ranks.");
   v("workers", r.workers, whole(2, std::numeric_limits<int>::max()), "Workers among them.");
   v("part_bytes", r.part_bytes, k_positive_count, "Length of its parts, bytes.");
-  v("lo_seconds", r.lo_seconds, k_positive,
-    "A fast iteration when the machine was probed, seconds.");
-  v("mid_seconds", r.mid_seconds, k_positive,
-    "A usual iteration when the machine was probed, seconds.");
-  v("hi_seconds", r.hi_seconds, k_positive,
-    "A slow iteration when the machine was probed, seconds.");
+  v("lo_seconds", r.lo_seconds, k_positive, "A fast iteration when it was probed, seconds.");
+  v("mid_seconds", r.mid_seconds, k_positive, "A usual iteration then, seconds.");
+  v("hi_seconds", r.hi_seconds, k_positive, "A slow iteration then, seconds.");
 }
 
 static void describe(Visitor& v, FixedPointPlan& f) {
@@ -634,8 +630,7 @@ void describe(Visitor& v, Plan& p) {
   v("fixed_point", p.fixed_point, k_any, "Present if gradients are summed as whole numbers.");
   v("measured_on", p.measured_on, k_any,
     "The one machine that the profile was measured on; absent: several, or written by hand.");
-  v("rehearsal", p.rehearsal, k_any,
-    "What a run plays again; absent: the profile has no rehearsal like this plan.");
+  v("rehearsal", p.rehearsal, k_any, "Absent: the profile has none that is like this plan.");
   v("prediction", p.prediction, k_any, "Prediction of the chosen strategy.");
   v("assignment_gap", p.assignment_gap, k_any,
     "Time of the assignment over time of the exact shares, minus 1.");

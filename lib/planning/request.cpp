@@ -275,11 +275,9 @@ void take_devices(OpenMachine& machine, const PlanRequest& request) {
   const std::uint64_t places = machine.workers.size(), devices = request.devices.value_or(0);
   if (devices >= places && devices > 0) {
     fail(ErrorKind::usage,
-         fmt::format("--devices {}: of {} on each machine as many would have no gradient, and "
-                     "nobody would work; {}",
-                     devices, counted(places, "place"),
-                     places > 1 ? fmt::format("give {} or less", places - 1)
-                                : "leave it out, or give --places with more of them"));
+         fmt::format("--devices {}: of {} on each machine none would be left to work; give fewer "
+                     "than {}, or more --places",
+                     devices, counted(places, "place"), places));
   }
   std::vector<std::string> all = std::exchange(machine.workers, {});
   for (std::uint64_t p = 0; p < places; ++p) {

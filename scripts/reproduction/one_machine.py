@@ -83,7 +83,7 @@ def cells(row):
             "transport": row["transport"].split()[0], "strategy": row["strategy"], "sums": row["sums"], "part_bytes": row["part_bytes"],
             "window_parts": row["window_parts"], **{f"{name}_ms": 1e3 * row[key] for name, key in (
                 ("lo", "lo"), ("predicted", "mid"), ("hi", "hi"), ("measured", "measured"))},
-            "machine_now_error_percent": 100 * now["error"] if now else None, **then}
+            "meanwhile_ms": 1e3 * now["predicted_seconds"] if now else None, **then}
 
 
 def summary(tables):
@@ -92,6 +92,9 @@ def summary(tables):
         for (value,), some in grouped(tables[""], key).items() if key else [(("",), tables[""])]:
             inside = sum(number(r, "lo_ms") <= number(r, "measured_ms") <= number(r, "hi_ms") for r in some)
             rows.append((*error_row(f"{name} {value}".strip(), some, "predicted_ms", "measured_ms"), f"{inside} of {len(some)}"))
+    paired = [r for r in tables[""] if r.get("meanwhile_ms")]
+    if paired:
+        rows.insert(1, (*error_row("all, at the speed meanwhile", paired, "meanwhile_ms", "measured_ms"), ""))
     return (*ERRORS, "within lo to hi"), rows
 
 

@@ -264,7 +264,7 @@ python3 -c 'import json; n = [r["machine_number"] for r in json.load(open("memor
   fail "ranks of a machine do not follow each other"
 refused 'give 32' plan -p h100-cluster -m resnet50 --places gpu --workers 99
 refused --places plan -p h100-cluster -m resnet50 --devices 4
-refused 'give 7' plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 8 --strategy coarse
+refused 'fewer than 8' plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 8 --strategy coarse
 refused memory plan -p h100-cluster -m resnet50 --places gpu --devices 4 --strategy coarse --collective broadcast
 refused --devices plan -p h100-cluster -m resnet50 --places gpu --strategy coarse
 

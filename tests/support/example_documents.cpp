@@ -305,10 +305,9 @@ Report example_report() {
   r.error = 0.066;
   r.goodput_over_bound = 0.625;
   r.tolerance = 0.15;
-  r.within_tolerance = true;
+  r.within_tolerance = r.disturbed = true;
   r.other_links = "it predicts tcp, this ran over shm";
   r.cause = "transport: the port gave 5 % less";
-  r.disturbed = true;
   r.machine_now = MachineNow{0.0125, 0.02, 0.025, 0.011, -0.01, true};
   r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest, "profile.json"},
                           .writes = 1000,

@@ -171,7 +171,7 @@ TEST(Rehearsed, PartsAreNoShorterThanThoseRehearsedUnlessARankWouldHaveTooFew) {
 TEST(Rehearsed, ARunPlaysAgainWhatIsMostLikeItsPlan) {
   Profile profile = machine_that_shares();
   for (const Case& of :
-       {Case{.workers = 2}, Case{.workers = 8}, Case{.workers = 4, .in_place = true},
+       {Case{.workers = 2}, Case{.workers = 9}, Case{.workers = 4, .in_place = true},
         Case{"ps_noncolocated", 2, 1}, Case{"ps_noncolocated", 8, 1}, Case{"ring", 2}}) {
     rehearse(profile, of, 1, 0.2);
   }
@@ -188,8 +188,9 @@ TEST(Rehearsed, ARunPlaysAgainWhatIsMostLikeItsPlan) {
     std::string strategy;
     int ranks = 0, workers = 0;
   };
-  for (const Like& like : {Like{{.workers = 3}, "ps_colocated", 2, 2}, // 4 is 2 * 2, and 8 / 2
-                           Like{{.workers = 6}, "ps_colocated", 8, 8},
+  for (const Like& like : {Like{{.workers = 3}, "ps_colocated", 2, 2}, // 1.5 * 2, and 9 / 3
+                           Like{{.workers = 5}, "ps_colocated", 9, 9}, // 2.5 * 2, and 9 / 1.8
+                           Like{{.workers = 6}, "ps_colocated", 9, 9},
                            Like{{.workers = 2, .in_place = true}, "ps_colocated", 4, 4},
                            Like{{"ps_noncolocated", 4, 1}, "ps_noncolocated", 3, 2},
                            Like{{"ps_noncolocated", 6, 2}, "ps_noncolocated", 9, 8},

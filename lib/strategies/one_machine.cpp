@@ -141,6 +141,13 @@ Load load_of(const CostModel::Rehearsed& rehearsed) {
   return load;
 }
 
+/// Of an iteration.
+Rate seconds_of(const CostModel::Rehearsed& rehearsed) {
+  const Rate& rate = rehearsed.bytes_per_s;
+  const double gradient = rehearsed.gradient_bytes;
+  return {gradient / rate.hi, gradient / rate.mid, gradient / rate.lo};
+}
+
 /// What a rehearsal took, as a multiple of from_rates().
 struct Seen {
   double ranks = 0, workers = 0, part_bytes = 0;
@@ -159,13 +166,11 @@ std::vector<Seen> seen(const SharedExchange& exchange, const std::string& strate
     its_shape.part_bytes = rehearsed.part_bytes;
     its_shape.in_place = rehearsed.in_place;
     const double expected = from_rates({exchange.model, its_load, its_shape}).mid_seconds;
-    const Rate& rate = rehearsed.bytes_per_s;
-    const double gradient = rehearsed.gradient_bytes;
+    const Rate seconds = seconds_of(rehearsed);
     all.push_back({rehearsed.ranks,
                    rehearsed.workers,
                    rehearsed.part_bytes,
-                   {gradient / rate.hi / expected, gradient / rate.mid / expected,
-                    gradient / rate.lo / expected}});
+                   {seconds.lo / expected, seconds.mid / expected, seconds.hi / expected}});
   }
   return all;
 }
@@ -280,16 +285,15 @@ std::optional<RehearsalPlan> rehearsal_like(const Plan& plan, const CostModel& m
   if (nearest == nullptr) {
     return std::nullopt;
   }
-  const auto seconds = [&](double rate) { return nearest->gradient_bytes / rate; };
-  const Rate& rate = nearest->bytes_per_s;
+  const Rate seconds = seconds_of(*nearest);
   return RehearsalPlan{nearest->strategy,
                        nearest->in_place,
                        static_cast<int>(nearest->ranks),
                        static_cast<int>(nearest->workers),
                        static_cast<std::uint64_t>(nearest->part_bytes),
-                       seconds(rate.hi),
-                       seconds(rate.mid),
-                       seconds(rate.lo)};
+                       seconds.lo,
+                       seconds.mid,
+                       seconds.hi};
 }
 
 } // namespace reckon

@@ -5,6 +5,7 @@
 #   need_netlab                  skips where clusters cannot be made, or libfabric's tcp is missing
 #   no_netlab                    succeeds there, and prints the reason
 #   cluster_run ARGUMENTS...     scripts/netlab run, as the last run; ten minutes only end what hangs
+#   probe OPTIONS...             all machines measure profile.json, and it reads back
 #   processes MACHINE            the reckons that run on it, without the shells around them
 #   until_said FILE TEXT JOB     waits for a line that ends with TEXT, or for the end of JOB
 #   port_counters MACHINE...     bytes that each port d0, d1, ... has sent and received so far, a line each
@@ -31,6 +32,11 @@ no_netlab() {
 }
 need_netlab() { ! no_netlab > "$last/why" || skip "$(cat "$last/why")"; }
 cluster_run() { run_as_last "$source_dir/scripts/netlab" run --time 600 "$@"; }
+probe() {
+  cluster_run -- "$RECKON" probe --cluster --force -o profile.json "$@"
+  expect_status 0
+  "$RECKON" show profile.json > /dev/null || fail "the profile does not read back"
+}
 
 processes() {
   local pid

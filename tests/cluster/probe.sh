@@ -4,12 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab
 
-probe() { # OPTIONS...
-  cluster_run -- "$RECKON" probe --cluster --force -o profile.json "$@"
-  expect_status 0
-  "$RECKON" show profile.json > /dev/null || fail "the profile does not read back"
-}
-
 # Without a launcher: what to do instead, and nothing written.
 unset RANK WORLD_SIZE
 refused WORLD_SIZE probe --cluster -o none.json

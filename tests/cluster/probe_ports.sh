@@ -4,12 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab
 
-probe() { # OPTIONS...
-  cluster_run -- "$RECKON" probe --cluster --force -o profile.json "$@"
-  expect_status 0
-  "$RECKON" show profile.json > /dev/null || fail "the profile does not read back"
-}
-
 # Two ports a machine: each alone, and both together.
 netlab up --workers 3 --rate 50mbit --nics 2
 RECKON_FABRIC_ADDRESS=d0,d1 probe --time 20s --seed 4

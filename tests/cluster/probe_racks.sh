@@ -4,12 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_netlab
 
-probe() { # OPTIONS...
-  cluster_run -- "$RECKON" probe --cluster --force -o profile.json "$@"
-  expect_status 0
-  "$RECKON" show profile.json > /dev/null || fail "the profile does not read back"
-}
-
 # Two racks with a thin uplink: who is where, what the uplink carries, and that this is no full bisection.
 netlab up --workers 6 --rate 100mbit --racks 2 --uplink 50mbit
 probe --seed 3

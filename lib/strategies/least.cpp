@@ -53,12 +53,12 @@ LeastTime least_of(const Star& star, const char* single, const char* several) {
 } // namespace
 
 LeastTime least_through_memory(const CostModel& model, double traffic_bytes) {
-  const auto [rate, source] = model.best_memory_rate(traffic_bytes / 2);
-  return {traffic_bytes / rate,
-          fmt::format("the machine's memory: {} read and written at the best rate ever measured, "
-                      "{} ({})",
-                      to_text(Bytes(static_cast<std::uint64_t>(traffic_bytes))),
-                      to_text(Bandwidth::bytes_per_s(rate)), source)};
+  const CostModel::BestRate best = model.best_memory_rate(traffic_bytes / 2);
+  return {traffic_bytes / best.bytes_per_s,
+          fmt::format("the machine's {}: {} read and written at the best rate ever measured, {} "
+                      "({})",
+                      best.of, to_text(Bytes(static_cast<std::uint64_t>(traffic_bytes))),
+                      to_text(Bandwidth::bytes_per_s(best.bytes_per_s)), best.test)};
 }
 
 LeastTime least_time(const CostModel& model, double model_bytes) {

@@ -540,7 +540,7 @@ void CostModel::read_memory(const Profile& profile) {
   }
 }
 
-std::pair<double, std::string> CostModel::best_memory_rate(double bytes) const {
+CostModel::BestRate CostModel::best_memory_rate(double bytes) const {
   // Spread evenly, which is best, each core has so much; a copy of half of that has as much in its
   // caches, and more is no faster. Between two sizes that were measured the shorter is the bound.
   const double half = bytes / static_cast<double>(m_cores) / 2;
@@ -551,10 +551,10 @@ std::pair<double, std::string> CostModel::best_memory_rate(double bytes) const {
     cached = std::max(cached, from->second);
   }
   if (bytes <= m_cache_bytes && cached > m_best_memory) {
-    return {cached, k_host_memcpy};
+    return {cached, "caches", k_host_memcpy};
   }
-  return m_best_memory > 0 ? std::pair(m_best_memory, m_best_memory_test)
-                           : std::pair(2 * best_shared_rate(), std::string(k_fabric_aggregate));
+  return m_best_memory > 0 ? BestRate{m_best_memory, "memory", m_best_memory_test}
+                           : BestRate{2 * best_shared_rate(), "memory", k_fabric_aggregate};
 }
 
 const RateLaw* CostModel::law_of(const Sums& sums, DType dtype) {

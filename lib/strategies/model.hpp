@@ -90,7 +90,12 @@ public:
   /// it is the rate of the cores on cached data, each with its part of `bytes`. For a profile that
   /// measured neither it is twice best_shared_rate(): a byte that a rank writes to another is read,
   /// too.
-  [[nodiscard]] std::pair<double, std::string> best_memory_rate(double bytes) const;
+  struct BestRate {
+    double bytes_per_s = 0;
+    const char* of = "memory"; ///< or "caches"
+    std::string test;
+  };
+  [[nodiscard]] BestRate best_memory_rate(double bytes) const;
   /// Memory traffic per second, reads and writes, of `threads` threads together that sum this
   /// number of operands in place; absent where the profile lacks it.
   [[nodiscard]] std::optional<Rate> in_place_rate(DType dtype, int threads,

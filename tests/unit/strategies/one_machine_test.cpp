@@ -178,6 +178,7 @@ TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
            40e-9);
   const Plan plan = plan_for(p, one_tensor(256), 2, 0, {});
   EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 1024 / 409.6e9, 1e-15);
+  EXPECT_THAT(plan.prediction.bound_by, testing::HasSubstr("caches"));
 }
 
 TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
@@ -207,6 +208,8 @@ TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
   // Of 30 MiB each core has what a copy of 15 MiB has; 80 MiB are not in the cache.
   EXPECT_NEAR(bound(30), traffic / 16 * 30 / (2 * 2 * 15e9), 1e-12);
   EXPECT_NEAR(bound(40), traffic / 16 * 40 / 50e9, 1e-12);
+  EXPECT_THAT(plan_for(p, one_tensor(40U << 18U), 2, 0, {}).prediction.bound_by,
+              testing::HasSubstr("memory"));
 }
 
 /// How long the writes of a plan of one machine take, without sums and fill.

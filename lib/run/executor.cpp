@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,10 @@ namespace reckon {
 namespace {
 
 constexpr std::chrono::milliseconds k_longest_sleep{20};
+/// A lane that finds nothing to do lets others run and looks again, so often before it sleeps. What
+/// it waits for is mostly the work of a rank that shares its processor, and a transport that nobody
+/// wakes (libfabric's shm) sleeps blindly: there servers are 1.5 times as fast with it.
+constexpr int k_looks = 100;
 
 /// Without what other lanes on this processor took in between.
 std::int64_t thread_cpu_ns() noexcept {
@@ -295,9 +300,11 @@ void LaneExecutor::wait_until(std::int64_t then_ns, std::int64_t now_ns, int bel
 LaneTimes LaneExecutor::run(std::uint64_t step, const std::atomic<bool>& stop) noexcept {
   const std::int64_t begin = monotonic_ns();
   LaneTimes times;
+  int looks = 0; // since there was something to do
   start(step);
   while (!done() && !failed()) {
     if (advance()) {
+      looks = 0;
       continue;
     }
     if (stop.load(
@@ -308,6 +315,8 @@ LaneTimes LaneExecutor::run(std::uint64_t step, const std::atomic<bool>& stop) n
     const std::int64_t asleep = monotonic_ns();
     if (const std::optional<std::int64_t> then = m_delays->ask_again_ns(asleep)) {
       wait_until(*then, asleep, bell);
+    } else if (++looks <= k_looks) {
+      ::sched_yield();
     } else {
       m_lane.wait(k_longest_sleep);
     }

@@ -212,6 +212,20 @@ TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
               testing::HasSubstr("memory"));
 }
 
+TEST(Planner, RanksOfAMachineHaveTwoPartsUnderWayForEachThatCanWorkAtOnce) {
+  const auto window = [](std::uint64_t cores, int ranks, const char* strategy) {
+    Profile p = one_machine(); // without a latency: nothing is on the way
+    p.machines.front().cores = cores;
+    const PlanOptions options{.strategy = strategy, .part_bytes = 65536, .sums_in_place = false};
+    return plan_for(p, one_tensor(16U << 20U), ranks, 0, options).window_parts;
+  };
+  EXPECT_EQ(window(2, 2, "ps_colocated"), 4);
+  EXPECT_EQ(window(2, 8, "ps_colocated"), 4); // two work at once
+  EXPECT_EQ(window(16, 8, "ps_colocated"), 16);
+  EXPECT_EQ(window(16, 8, "ring"), 16);
+  EXPECT_EQ(window(1, 8, "ps_colocated"), 4); // written, summed, on its way back, to spare
+}
+
 /// How long the writes of a plan of one machine take, without sums and fill.
 double transport_seconds(const Plan& plan) {
   return plan.prediction.terms.at(0).seconds;

@@ -38,19 +38,18 @@ bool unequal_ports(const CostModel& model) {
 /// parts) and for the sums to the others at its egress (n parts); the other half keeps the ports
 /// busy when workers drift apart. More when a part is shorter on the wire than the way there and
 /// back. On one machine: two for each rank that can work at once. More are no longer in the caches
-/// when they are summed: of 8 ranks on 2 processors 4 to 5 parts take 1.05 to 1.75 times less time
-/// than 40, over each transport. In a ring with unequal ports what keeps them busy, and no less
+/// when they are summed: of 8 ranks on 2 processors 4 to 5 parts are 1.05 to 1.75 times as fast
+/// as 40, over each transport. In a ring with unequal ports what keeps them busy, and no less
 /// than k_ring_bytes.
 double window_for(const SharesJob& job, double part_bytes, bool ring) {
   const CostModel& model = job.model();
+  const double rate = model.one_machine() ? model.shared_rate(2, part_bytes).mid
+                                          : model.ranks().front().port_bytes_per_s;
+  const double round_trip_parts = 2 * model.latency_s() * rate / part_bytes;
   if (model.one_machine()) {
-    const double rate = model.shared_rate(2, part_bytes).mid;
-    const double round_trip_parts = 2 * model.latency_s() * rate / part_bytes;
     const auto at_work = static_cast<double>(std::min(model.ranks().size(), model.cores()));
     return std::max(4.0, 2 * at_work) + std::min(64.0, std::ceil(round_trip_parts));
   }
-  const double rate = model.ranks().front().port_bytes_per_s;
-  const double round_trip_parts = 2 * model.latency_s() * rate / part_bytes;
   if (ring && unequal_ports(model)) {
     // A part is sent on n times before its sum is back, and each port sends 2 (n - 1) / n of the
     // gradient: by Little's law n / (2 (n - 1)) equal parts keep it busy.

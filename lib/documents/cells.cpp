@@ -120,7 +120,7 @@ constexpr CellCase k_cases[] = {
 std::uint64_t rehearsed_gradient_bytes(const CellKey& rehearsal) {
   const std::uint64_t all = std::uint64_t{rehearsal.state == "in_place" ? 256U : 128U} << 20U;
   const auto ranks = static_cast<std::uint64_t>(std::max(1, rehearsal.threads));
-  const std::uint64_t parts = (rehearsal.sources < rehearsal.threads ? 8 : 2) * ranks;
+  const std::uint64_t parts = (rehearsal.sources < rehearsal.threads ? 4 : 2) * ranks;
   return std::max(all / ranks / rehearsal.bytes, parts) * rehearsal.bytes;
 }
 

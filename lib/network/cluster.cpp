@@ -69,6 +69,7 @@ public:
     ways_between();
     name_pair_sources();
     m_out.nodes = m_nodes;
+    m_out.transport = m_transport;
     return std::move(m_out);
   }
 
@@ -391,9 +392,45 @@ private:
 
 } // namespace
 
+std::string fastest_transport(const Profile& profile, const std::vector<PortOwner>& machines) {
+  std::map<std::string, std::map<std::string, double>> ports; // by transport, then id
+  for (const Cell* const cell : profile.select({.test = k_port_bandwidth})) {
+    if (!cell->key.transport.empty()) {
+      double& rate = ports[cell->key.transport][cell->key.from];
+      rate = std::max(rate, cell->p50);
+    }
+  }
+  std::string fastest;
+  double most = -1;
+  for (auto& [transport, rates] : ports) {
+    double slowest = std::numeric_limits<double>::infinity();
+    for (const PortOwner& machine : machines) {
+      double nics = 0;
+      for (const std::string& nic : profile.topology.ids_in(machine.group, ObjectKind::nic)) {
+        nics += rates[nic];
+      }
+      slowest = std::min(slowest, std::max({rates[machine.member], rates[machine.group], nics}));
+    }
+    if (slowest > most) {
+      most = slowest;
+      fastest = transport;
+    }
+  }
+  return fastest;
+}
+
 Network network_between_machines(const Profile& profile, const std::vector<OpenMachine>& machines,
                                  const std::string& transport) {
-  return Cluster(profile, transport).join(machines);
+  if (!transport.empty()) {
+    return Cluster(profile, transport).join(machines);
+  }
+  std::vector<PortOwner> owners;
+  for (const OpenMachine& machine : machines) {
+    const MachineGroup& group = group_of(profile, machine);
+    owners.push_back(
+        {machine.number < group.members.size() ? group.members[machine.number] : "", group.id});
+  }
+  return Cluster(profile, fastest_transport(profile, owners)).join(machines);
 }
 
 } // namespace reckon

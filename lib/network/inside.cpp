@@ -803,6 +803,23 @@ private:
     }
   }
 
+  /// The stations out and in of all NICs together, where the machine was measured to move less than
+  /// they could: what is behind them is the limit.
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>>
+  port_of_all(const std::string& transport) {
+    double alone = 0;
+    for (const std::string& nic : m_nics) {
+      alone += nic_rate(nic, m_nics.size(), transport).mid;
+    }
+    constexpr double k_rounding = 1e-9;
+    const Rate all = machine_port(transport);
+    if (all.mid <= 0 || all.mid >= alone * (1 - k_rounding)) {
+      return std::nullopt;
+    }
+    const std::size_t out = station("port out", all, k_port_bandwidth);
+    return std::pair(out, station("port in", all, k_port_bandwidth));
+  }
+
   /// How every place leaves the machine and is reached from outside.
   void ports(const std::string& transport) {
     if (std::none_of(m_model.places.begin(), m_model.places.end(),
@@ -818,6 +835,7 @@ private:
       through_one_port("port ", whole_port(transport));
       return;
     }
+    const std::optional<std::pair<std::size_t, std::size_t>> together = port_of_all(transport);
     std::map<std::string, OpenedMachine::Port> made;
     const auto port_of = [&](const std::string& nic) {
       const auto known = made.find(nic);
@@ -837,6 +855,10 @@ private:
         append(leave.back(), {{port.out, 1.0}});
         enter.push_back({{port.in, 1.0}});
         append(enter.back(), nic_way(nic, place.id, nic));
+        if (together) {
+          append(leave.back(), {{together->first, 1.0}});
+          append(enter.back(), {{together->second, 1.0}});
+        }
       }
     }
   }
@@ -912,65 +934,6 @@ bool has_gpu_worker(const Profile& profile, const Network& network) {
 
 std::string transport_inside(const Profile& profile, const Network& network) {
   return has_gpu_worker(profile, network) ? "cuda" : "host";
-}
-
-const MachineGroup* group_named(const Profile& profile, std::string_view id) {
-  const auto it = std::ranges::find(profile.machines, id, &MachineGroup::id);
-  return it == profile.machines.end() ? nullptr : &*it;
-}
-
-std::vector<double> Network::root_shares() const {
-  if (collective == Collective::all_reduce) {
-    return {};
-  }
-  std::vector<double> shares(workers, has_root(collective) ? 0 : 1 / static_cast<double>(workers));
-  if (has_root(collective)) {
-    shares.at(root) = 1;
-  }
-  return shares;
-}
-
-std::size_t Network::place_named(const std::string& id, const std::string& group,
-                                 std::uint64_t number, std::optional<std::uint64_t> process) const {
-  const auto it = std::find_if(places.begin(), places.end(), [&](const Place& place) {
-    const NetworkMachine& machine = machines[place.machine];
-    return place.id == id && place.process == process && machine.group == group &&
-           machine.number == number;
-  });
-  return static_cast<std::size_t>(it - places.begin());
-}
-
-std::string Network::name_of(std::size_t place) const {
-  const Place& p = places[place];
-  const NetworkMachine& machine = machines[p.machine];
-  const std::string prefix = machine.group + "/";
-  if (!p.id.starts_with(prefix)) {
-    return machine.name;
-  }
-  const std::string id =
-      p.id.substr(prefix.size()) + (p.process ? fmt::format(":{}", *p.process) : std::string());
-  return machines.size() == 1 ? id : machine.name + "/" + id;
-}
-
-Network at_high_capacities(Network model) {
-  for (Station& resource : model.stations) {
-    resource.bytes_per_second = resource.high_bytes_per_second;
-  }
-  return model;
-}
-
-double cost_of(const Uses& uses, const std::vector<double>& prices) {
-  double cost = 0;
-  for (const Use& use : uses) {
-    cost += use.amount * prices[use.station];
-  }
-  return cost;
-}
-
-void add_uses(std::vector<double>& loads, const Uses& uses, double factor) {
-  for (const Use& use : uses) {
-    loads[use.station] += factor * use.amount;
-  }
 }
 
 } // namespace reckon

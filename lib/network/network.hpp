@@ -108,6 +108,9 @@ using WaysBetween = std::vector<std::vector<std::optional<Uses>>>;
 /// bytes for each byte of a worker's gradient.
 struct Network {
   std::vector<NetworkMachine> machines;
+  /// Between machines: what is counted of the profile is over this transport. Empty: no port names
+  /// one.
+  std::string transport;
   std::vector<Place> places; ///< workers first, in order
   std::size_t workers = 0;
   std::vector<Station> stations;
@@ -180,13 +183,24 @@ struct OpenMachine {
 /// The profile's machines of this id; null if it has no match.
 [[nodiscard]] const MachineGroup* group_named(const Profile& profile, std::string_view id);
 
+/// The ids that cells of a machine's port may have.
+struct PortOwner {
+  std::string member, group; ///< `member` goes before the group; its NICs count together
+};
+
+/// The transport whose slowest port of these machines is the fastest: one that some machine lacks
+/// is behind all others. Of equals the first in the order of keys; empty where no cell of a port
+/// says one.
+[[nodiscard]] std::string fastest_transport(const Profile& profile,
+                                            const std::vector<PortOwner>& machines);
+
 /// The machines with their inside, joined by their NICs (where the topology has any that a place
 /// can reach, else the machine's port as a whole), the uplinks of their racks and the measured
 /// pairs (pair_curve()), each with its latency (pair_latency(), else cell `fabric_write_latency` of
 /// the sender's group). A place leaves its machine by the NICs next to it; several serve in turn. A
 /// machine that is one place has its ports together, and a way for each lane where it has several.
-/// `transport` "" takes any. Throws Error{input} where a machine or an endpoint is unknown, or both
-/// the pair and one of the ports of a way between two machines.
+/// `transport` "" takes fastest_transport(). Throws Error{input} where a machine or an endpoint is
+/// unknown, or both the pair and one of the ports of a way between two machines.
 [[nodiscard]] Network network_between_machines(const Profile& profile,
                                                const std::vector<OpenMachine>& machines,
                                                const std::string& transport);

@@ -36,7 +36,7 @@ struct CellPlan {
 /// Of the time of a probe, what visits may take; the rest goes into what campaigns prepare.
 inline constexpr double k_visits_share = 0.6;
 /// Number of passes through all campaigns, and of visits of each cell in a pass.
-inline constexpr int k_passes = 3, k_visits = 2;
+inline constexpr int k_passes = 2, k_visits = 2;
 
 /// A group of cells with shared resources.
 struct Campaign {

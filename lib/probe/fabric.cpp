@@ -338,7 +338,7 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
   Campaign campaign{.name = transport,
                     .plans = {latency_plan(bench, transport)},
                     .end = [bench] { bench->dismiss(); },
-                    .passes = 2}; // to start the processes takes as long as some cells
+                    .passes = 1}; // to start the processes takes as long as some cells
   std::vector<CellPlan>& plans = campaign.plans;
   for (const bool two_way : all ? std::vector{true, false} : std::vector{true}) {
     for (const int pairs : bench->pairs()) {

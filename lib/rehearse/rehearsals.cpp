@@ -26,7 +26,6 @@ namespace {
 
 constexpr Seconds k_hang_limit{20};
 constexpr std::uint64_t k_mib = 1 << 20;
-constexpr std::uint32_t k_iterations = 4;
 constexpr const char* k_machine = "m0";
 
 bool in_place(const CellKey& rehearsal) {
@@ -77,8 +76,13 @@ Plan plan_of(std::uint64_t processors, const CellKey& rehearsal) {
   return plan_as_asked(documents, request);
 }
 
+/// Those that are counted: more of short ones, which differ most.
+std::uint32_t iterations_of(const CellKey& rehearsal) {
+  return in_place(rehearsal) ? 6 : 3;
+}
+
 /// Seconds of each counted iteration.
-std::vector<double> play(const Plan& plan) {
+std::vector<double> play(const Plan& plan, std::uint32_t iterations) {
   const auto ranks = static_cast<int>(plan.ranks.size());
   const JobSchedules schedules{lower(plan), {}, {}};
   const std::string text = run_locally(
@@ -88,7 +92,7 @@ std::vector<double> play(const Plan& plan) {
         RunOptions options;
         options.transport = plan.transport;
         options.warm_up = 1;
-        options.iterations = k_iterations;
+        options.iterations = iterations;
         options.limit = k_hang_limit;
         options.local_rank = mine.local_rank;
         options.local_size = ranks;
@@ -112,10 +116,11 @@ std::vector<double> play(const Plan& plan) {
 /// What a visit takes: to start the ranks, to fill and check their gradients, and the iterations.
 Seconds seconds_of(const CellKey& rehearsal) {
   const double bytes = rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
-  const double of_byte = in_place(rehearsal)             ? 1.1e-9
-                         : rehearsal.transport == "host" ? 1.5e-9
-                                                         : 3.4e-9;
-  return Seconds(0.17 + 0.045 * rehearsal.threads + bytes * of_byte * (k_iterations + 1) / 4);
+  const double of_byte = in_place(rehearsal)             ? 0.22e-9
+                         : rehearsal.transport == "host" ? 0.3e-9
+                                                         : 0.6e-9;
+  return Seconds(0.17 + 0.045 * rehearsal.threads +
+                 bytes * of_byte * (iterations_of(rehearsal) + 1));
 }
 
 std::vector<double> rehearse(std::uint64_t processors, const CellKey& rehearsal) {
@@ -126,7 +131,7 @@ std::vector<double> rehearse(std::uint64_t processors, const CellKey& rehearsal)
          fmt::format("{} ranks need {} of memory, more than half of what is free",
                      rehearsal.threads, to_text(Bytes(needed))));
   }
-  return play(plan_of(processors, rehearsal));
+  return play(plan_of(processors, rehearsal), iterations_of(rehearsal));
 }
 
 void measure(const RehearsalStage& stage, Cell& cell) {
@@ -144,9 +149,9 @@ void measure(const RehearsalStage& stage, Cell& cell) {
 }
 
 /// All that is played over a transport, by two ranks and by as many as there are processors or
-/// more: in short parts and long ones, as a ring, with a rank that only sums. Where processors are
+/// more: in short parts and long ones, as a ring, with ranks that only sum. Where processors are
 /// few, by one rank more than there are: two ranks then share one. Over the first transport, which
-/// plans take of themselves, by four as well.
+/// plans take of themselves, by four as well, where that many can work at once.
 std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::string& transport) {
   std::vector<CellKey> all;
   const auto add = [&](const char* strategy, bool in_place, int workers, int servers,
@@ -166,7 +171,7 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
   const int most = std::max(k_few, static_cast<int>(std::bit_floor(stage.processors)));
   const bool every = transport == stage.transports.front() || stage.thorough;
   std::set<int> numbers{2, most};
-  if (every) {
+  if (stage.thorough || (every && processors >= 4)) {
     numbers.insert(4);
   }
   if (processors < k_few) {
@@ -184,6 +189,9 @@ std::vector<CellKey> rehearsals_over(const RehearsalStage& stage, const std::str
     const int served = ranks == 2 ? 2 : ranks - 1; // workers of a server
     if (end) {
       add("ps_noncolocated", false, served, 1, k_mib);
+    }
+    if (ranks == most) { // one rank that sums for seven paces them all, two do not
+      add("ps_noncolocated", false, ranks - ranks / 4, ranks / 4, k_mib);
     }
     if (transport == "host") {
       add("ps_colocated", true, ranks, 0, k_mib);

@@ -92,31 +92,15 @@ std::string fastest_aggregate(const Profile& profile, const CellKey& pattern) {
   return fastest;
 }
 
-/// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
-/// behind all others; where no rate is known, that of the shortest latency. Of equals the first in
-/// the order of keys; empty where no cell says one.
-std::string fastest_transport(const Profile& profile, const std::vector<RankModel>& ranks) {
-  std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
-  for (const Cell* cell : profile.select({.test = k_port_bandwidth})) {
-    if (cell->key.transport.empty()) {
-      continue;
-    }
-    double& rate = ports[cell->key.transport][cell->key.from];
-    rate = std::max(rate, cell->p50);
+/// fastest_transport() between these ranks; where no port names one, that of their machine's
+/// memory, or of the shortest latency. Empty where no cell says one.
+std::string transport_between(const Profile& profile, const std::vector<RankModel>& ranks) {
+  std::vector<PortOwner> owners;
+  for (const RankModel& rank : ranks) {
+    owners.push_back({rank.member, rank.machine});
   }
-  std::string fastest;
-  double most = -1;
-  for (auto& [transport, rates] : ports) {
-    double slowest = k_infinite;
-    for (const RankModel& rank : ranks) {
-      slowest = std::min(slowest, std::max(rates[rank.member], rates[rank.machine]));
-    }
-    if (slowest > most) {
-      most = slowest;
-      fastest = transport;
-    }
-  }
-  if (ports.empty()) {
+  std::string fastest = fastest_transport(profile, owners);
+  if (fastest.empty()) {
     fastest = fastest_aggregate(profile, {.test = k_fabric_aggregate});
   }
   if (fastest.empty()) { // no rate is known: the latency is of a transport, too
@@ -350,7 +334,7 @@ void CostModel::read_rehearsals(const Profile& profile) {
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   if (m_transport.empty()) {
-    m_transport = fastest_transport(profile, m_ranks);
+    m_transport = transport_between(profile, m_ranks);
   }
   if (m_transport.empty()) {
     m_transport = "unspecified"; // `run` must be told with --transport

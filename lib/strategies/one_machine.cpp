@@ -150,7 +150,7 @@ Rate seconds_of(const CostModel::Rehearsed& rehearsed) {
 
 /// What a rehearsal took, as a multiple of from_rates().
 struct Seen {
-  double ranks = 0, workers = 0, part_bytes = 0;
+  double ranks = 0, servers = 0, part_bytes = 0;
   Rate times;
 };
 
@@ -168,7 +168,7 @@ std::vector<Seen> seen(const SharedExchange& exchange, const std::string& strate
     const double expected = from_rates({exchange.model, its_load, its_shape}).mid_seconds;
     const Rate seconds = seconds_of(rehearsed);
     all.push_back({rehearsed.ranks,
-                   rehearsed.workers,
+                   rehearsed.ranks - rehearsed.workers,
                    rehearsed.part_bytes,
                    {seconds.lo / expected, seconds.mid / expected, seconds.hi / expected}});
   }
@@ -179,10 +179,10 @@ std::vector<Seen> seen(const SharedExchange& exchange, const std::string& strate
 std::optional<Rate> between(const std::vector<Seen>& all, const Seen& place) {
   RateLaw law(RateLaw::Beyond::same);
   for (const Seen& one : all) {
-    law.add(one.ranks, one.workers, one.part_bytes, one.times);
+    law.add(one.ranks, one.servers, one.part_bytes, one.times);
   }
   return law.empty() ? std::nullopt
-                     : std::optional(law.at(place.ranks, place.workers, place.part_bytes));
+                     : std::optional(law.at(place.ranks, place.servers, place.part_bytes));
 }
 
 /// How far the law is from each of them when that one was not played, as logarithms of factors:
@@ -211,7 +211,8 @@ double served_part(const SharedExchange& exchange) {
 }
 
 /// Of ten runs of a plan, eight are no farther than this from their mean, as a logarithm: two of
-/// them differ by 6 % in the median (docs/equations.md), which is 1.28 / (0.674 sqrt(2)) times that.
+/// them differ by 6 % in the median (docs/equations.md), which is 1.28 / (0.674 sqrt(2)) times
+/// that.
 constexpr double k_from_run_to_run = 0.081;
 
 /// Equation 15c. Of ten plans, eight are in the range: it has what rehearsals of one plan took from
@@ -219,7 +220,7 @@ constexpr double k_from_run_to_run = 0.081;
 /// the others would say of them.
 void correct(Prediction& p, const SharedExchange& exchange, bool ring) {
   const Seen place{static_cast<double>(exchange.load.egress_bytes.size()) * exchange.lanes,
-                   static_cast<double>(exchange.model.workers().size()),
+                   static_cast<double>(exchange.model.servers().size()),
                    exchange.shape.part_bytes,
                    {}};
   std::vector<double> surprises;

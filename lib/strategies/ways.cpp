@@ -216,12 +216,7 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
 
 std::string transport_between(const Profile& profile, const Network& network) {
   if (network.machines.size() > 1) {
-    for (const Cell* const cell : profile.select({.test = k_port_bandwidth})) {
-      if (!cell->key.transport.empty()) {
-        return cell->key.transport;
-      }
-    }
-    return std::string(k_unspecified_transport);
+    return network.transport.empty() ? std::string(k_unspecified_transport) : network.transport;
   }
   return transport_inside(profile, network);
 }

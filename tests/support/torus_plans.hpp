@@ -29,13 +29,13 @@ inline Plan torus_plan(const std::string& strategy, const std::array<std::uint64
                        int lanes = 1) {
   Plan plan;
   plan.strategy = strategy;
-  plan.torus = TorusPlan{shape, torus_ways(strategy)};
+  plan.torus = TorusPlan{shape, {}};
   for (std::uint64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
     PlanRank rank{.machine = "m", .worker = true, .lanes = lanes};
     plan.ranks.push_back(rank);
   }
   cut_equally(plan, parts, part_bytes, window);
-  assign_torus(plan);
+  assign_torus(plan, torus_ways(strategy));
   return plan;
 }
 

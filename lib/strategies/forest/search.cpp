@@ -210,27 +210,35 @@ std::uint64_t TreeSearch::window(const Plan& plan, double times) const {
                  std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
 }
 
-/// Each tree's: the longest way up and the longest way down.
+/// Each tree's: the longest way up and the longest way down, and no less than its copies of the
+/// part take on a station that they share, as all that come to a root over one port.
 void TreeSearch::set_lives(Plan& plan) const {
   const auto bytes = static_cast<double>(plan.part_bytes);
   const PlayNetwork network = m_ways.between(bytes).network;
   for (SumTree& tree : plan.trees) {
-    const auto longest = [&](const std::vector<std::int64_t>& parents, bool up) {
+    const auto life = [&](const std::vector<std::int64_t>& parents, bool up) {
       double most = 0;
+      std::vector<double> busy(network.station_bytes_per_s.size(), 0);
       for (std::size_t r = 0; r < parents.size(); ++r) {
         double seconds = 0;
         for (std::size_t at = r;
              parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);) {
           const auto next = static_cast<std::size_t>(parents[at]);
-          seconds +=
-              up ? network.write_seconds(at, next, bytes) : network.write_seconds(next, at, bytes);
+          const auto [from, to] = up ? std::pair(at, next) : std::pair(next, at);
+          seconds += network.write_seconds(from, to, bytes);
+          for (const std::uint32_t station : network.paths[from][to]) {
+            if (at == r) {
+              busy[station] += bytes / network.station_bytes_per_s[station];
+              most = std::max(most, busy[station]);
+            }
+          }
           at = next;
         }
         most = std::max(most, seconds);
       }
       return most;
     };
-    tree.life_seconds = longest(tree.up, true) + longest(tree.down, false);
+    tree.life_seconds = life(tree.up, true) + life(tree.down, false);
   }
 }
 

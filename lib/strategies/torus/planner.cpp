@@ -7,6 +7,7 @@
 #include "documents/own_machines.hpp"
 #include "equations/torus.hpp"
 #include "strategies/endpoint/overlap.hpp"
+#include "strategies/forest/program.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/prediction.hpp"
@@ -95,6 +96,10 @@ public:
              fmt::format("--strategy {} --port-bandwidth: the links are those of the endpoint in "
                          "profile '{}', which has no ports; leave --port-bandwidth out",
                          options.strategy, inputs.profile.name));
+      }
+      for (std::size_t d = 0; d < m_rates.size(); ++d) {
+        const Endpoint& endpoint = *inputs.profile.endpoint;
+        m_rates[d] = endpoint.link_efficiency * endpoint.rings[d].bytes_per_second;
       }
       Between links = torus_between(*inputs.profile.endpoint, shape, m_configuration);
       LeastTime least = least_over(links);
@@ -232,9 +237,13 @@ private:
   [[nodiscard]] Plan cut_and_assign(const char* strategy, std::uint64_t part_bytes) const {
     Plan plan;
     plan.strategy = strategy;
-    plan.torus = TorusPlan{m_shape, torus_ways(strategy)};
+    plan.torus = TorusPlan{m_shape, {}};
+    // On ports, of which a machine has one for all dimensions, no order is better than another.
+    const std::vector<SharedWay> ways = strategy == k_strategies[0] || on_ports()
+                                            ? torus_ways(strategy)
+                                            : best_scatter(m_shape, m_rates);
     plan.parts = cut(m_job.layout, m_inputs.workload, part_bytes, m_options.cutting,
-                     m_places.size() * plan.torus->ways.size());
+                     m_places.size() * ways.size());
     plan.gradient_bytes = m_job.layout.total_bytes;
     plan.runs = m_job.layout.runs;
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
@@ -247,7 +256,7 @@ private:
       }
     }
     plan.passes = m_job.passes;
-    assign_torus(plan);
+    assign_torus(plan, ways);
     return plan;
   }
 
@@ -275,19 +284,45 @@ private:
                                                : writes) <= effort(plan, 0).most_writes;
   }
 
-  /// Of any trees over the endpoint's links: each of 2 (n - 1) gradients passes one at least, and
-  /// what an endpoint gives to communication.
+  /// Equation 44a: of the nodes of some dimensions, each standing for all that differ in the others
+  /// alone, 2 (nodes - 1) gradients pass the links of these dimensions; and of all nodes what an
+  /// endpoint gives to communication.
   [[nodiscard]] LeastTime least_over(const Between& between) const {
-    double links = 0, endpoints = 0;
+    constexpr std::array<const char*, TorusPlaces::k_dimensions> k_names{"local", "vertical",
+                                                                         "horizontal"};
+    const double nodes = static_cast<double>(m_places.size());
+    LeastTime least;
+    const auto raise = [&](double of_nodes, double bytes_per_s, const std::string& stations) {
+      const double seconds = 2 * (of_nodes - 1) * m_job.bytes() / bytes_per_s;
+      if (seconds > least.seconds) {
+        least = {seconds, fmt::format("all {} together: 2 ({:g} - 1) gradients pass them (equation "
+                                      "44a)",
+                                      stations, of_nodes)};
+      }
+    };
+    for (unsigned set = 1; set < 1U << TorusPlaces::k_dimensions; ++set) {
+      double of_nodes = 1, rate = 0;
+      std::vector<std::string_view> names;
+      for (std::size_t d = 0; d < TorusPlaces::k_dimensions; ++d) {
+        if ((set >> d & 1U) != 0 && m_places.nodes(d) > 1) {
+          of_nodes *= static_cast<double>(m_places.nodes(d));
+          rate += nodes * m_rates[d];
+          names.emplace_back(k_names[d]);
+        }
+      }
+      if (rate > 0) {
+        raise(of_nodes, rate, fmt::format("{} links", fmt::join(names, " and ")));
+      }
+    }
+    double endpoints = 0;
     for (std::size_t s = 0; s < between.names.size(); ++s) {
       const bool link = between.names[s].find(" -> ") != std::string::npos;
-      (link ? links : endpoints) += between.network.station_bytes_per_s[s];
+      endpoints += link ? 0 : between.network.station_bytes_per_s[s];
     }
-    const bool narrow = endpoints > 0 && endpoints < links;
-    return {2 * static_cast<double>(m_places.size() - 1) * m_job.bytes() /
-                (narrow ? endpoints : links),
-            fmt::format("all {} together: each of 2 (n - 1) gradients passes one at least",
-                        narrow ? "endpoints" : "links")};
+    if (endpoints > 0) {
+      raise(nodes, endpoints, "endpoints");
+    }
+    return least;
   }
 
   /// Passes that traffic waits for the end of, as on an endpoint that does one or the other.
@@ -352,6 +387,7 @@ private:
   const PlanOptions& m_options;
   TorusPlaces m_places;
   std::array<std::uint64_t, 3> m_shape;
+  std::array<double, 3> m_rates{}; ///< of an endpoint's links in each dimension, both ways together
   const EndpointConfiguration* m_configuration; ///< of the endpoint; null: only its links count
   ConfiguredWorkload m_configured;
   Job m_job;
@@ -366,39 +402,87 @@ bool is_torus_strategy(std::string_view name) {
   return std::find(k_strategies.begin(), k_strategies.end(), name) != k_strategies.end();
 }
 
-std::vector<TorusWay> torus_ways(std::string_view strategy) {
-  std::vector<TorusWay> ways;
+std::vector<SharedWay> torus_ways(std::string_view strategy) {
+  std::vector<SharedWay> ways;
   for (const bool backward : {false, true}) {
     if (strategy == k_strategies[0]) {
-      ways.push_back({{0}, {1, 2}, backward});
+      ways.push_back({{{0}, {1, 2}, backward}, 0.5});
     } else {
-      ways.push_back({{0, 1}, {2}, backward});
-      ways.push_back({{0, 2}, {1}, backward});
+      ways.push_back({{{0, 1}, {2}, backward}, 0.25});
+      ways.push_back({{{0, 2}, {1}, backward}, 0.25});
     }
   }
   return ways;
 }
 
-void assign_torus(Plan& plan) {
-  const auto [local, vertical, horizontal] = plan.torus->shape;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> turns; // server and way
-  for (std::uint64_t turn = 0; turn < horizontal; ++turn) {
-    for (std::uint64_t way = 0; way < plan.torus->ways.size(); ++way) {
-      for (std::uint64_t v = 0; v < vertical; ++v) {
-        for (std::uint64_t l = 0; l < local; ++l) {
-          const std::uint64_t h = (turn + v + l) % horizontal;
-          turns.emplace_back(l + local * (v + vertical * h), way);
-        }
+std::vector<SharedWay> best_scatter(const std::array<std::uint64_t, 3>& shape,
+                                    const std::array<double, 3>& ring_bytes_per_s) {
+  std::vector<std::size_t> order, none; // of the dimensions; those of one node
+  std::vector<double> rates;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    (shape[d] > 1 ? order : none).push_back(d);
+    rates.push_back(ring_bytes_per_s[d]);
+  }
+  SharesProgram program(rates, std::vector<double>(shape.size(), 0));
+  std::vector<TorusWay> orders;
+  do {
+    std::vector<double> sent(shape.size(), 0);
+    double left = 1;
+    for (const std::size_t d : order) {
+      const auto nodes = static_cast<double>(shape[d]);
+      sent[d] = 2 * (nodes - 1) / nodes * left;
+      left /= nodes;
+    }
+    program.add(sent);
+    TorusWay& way = orders.emplace_back(TorusWay{order, none});
+    if (!way.scatter.empty()) { // nobody needs the sum of the last ring before all have it
+      way.sum.insert(way.sum.begin(), way.scatter.back());
+      way.scatter.pop_back();
+    }
+  } while (std::ranges::next_permutation(order).found);
+  const std::vector<double> shares = program.least_work(program.solve());
+  constexpr double k_least_share = 1e-3;
+  std::vector<SharedWay> ways;
+  for (const bool backward : {false, true}) {
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      if (shares[i] > k_least_share) {
+        ways.push_back({orders[i], shares[i] / 2});
+        ways.back().way.backward = backward;
       }
     }
   }
+  return ways;
+}
+
+void assign_torus(Plan& plan, const std::vector<SharedWay>& ways) {
+  const auto [local, vertical, horizontal] = plan.torus->shape;
+  const std::uint64_t block = local * vertical; // parts that go one way, each to another server
+  const std::uint64_t turns = block * horizontal * ways.size();
   const auto lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
+  std::vector<std::uint64_t> given(ways.size(), 0); // blocks
+  std::size_t way = 0;
   for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-    const auto& [server, way] = turns[p % turns.size()];
+    if (p % block == 0) { // the way that is furthest below its share
+      const auto missing = [&](std::size_t w) {
+        return ways[w].share * static_cast<double>(p / block + 1) - static_cast<double>(given[w]);
+      };
+      way = 0;
+      for (std::size_t w = 1; w < ways.size(); ++w) {
+        constexpr double k_rounding = 1e-9;
+        way = missing(w) > missing(way) + k_rounding ? w : way;
+      }
+      ++given[way];
+    }
+    const std::uint64_t l = p % local, v = p % block / local;
+    const std::uint64_t h = (given[way] - 1 + v + l) % horizontal;
+    const std::uint64_t server = l + local * (v + vertical * h);
     plan.parts.server.push_back(server);
     plan.parts.tree.push_back(way);
-    plan.parts.lane.push_back((p + p / turns.size()) % lanes);
+    plan.parts.lane.push_back((p + p / turns) % lanes);
     plan.ranks[server].assigned_bytes += plan.parts.bytes[p];
+  }
+  for (const SharedWay& each : ways) {
+    plan.torus->ways.push_back(each.way);
   }
   for (PlanRank& rank : plan.ranks) {
     rank.server = rank.assigned_bytes > 0;

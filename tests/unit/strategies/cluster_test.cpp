@@ -174,6 +174,43 @@ TEST(Cluster, ANicForEachGpuCarriesItsPartOfTheSum) {
   EXPECT_THAT(forest.trees, SizeIs(16)); // every GPU of every machine in turn
 }
 
+TEST(Cluster, WhatAMachineWasMeasuredToMoveBindsItsNicsTogether) {
+  // Four NICs of k_nic each; the machine as a whole moves what one of them does.
+  Profile profile = boxes(4, true);
+  add_link_rate(profile, "port_bandwidth", "box", "", k_nic);
+  const auto seconds = [&] {
+    return solve_forest(network_between_machines(profile, machines(4, 4, 0), "")).seconds_per_byte;
+  };
+  EXPECT_NEAR(seconds(), 1.5 / k_nic, 1e-6 * 1.5 / k_nic);
+  for (const double fast : {4 * k_nic, 9 * k_nic}) { // the NICs are the limit
+    profile.cells.back().p50 = profile.cells.back().min = profile.cells.back().max = fast;
+    EXPECT_NEAR(seconds(), 1.5 / 4 / k_nic, 1e-6 * 1.5 / 4 / k_nic);
+  }
+}
+
+TEST(Cluster, APlanIsPredictedOverTheTransportThatItNames) {
+  // "tcp" comes first in the order of cells, and "verbs" is what the fastest ports have.
+  Profile profile = boxes(1);
+  for (Cell& cell : profile.cells) {
+    cell.key.transport = cell.key.test == "port_bandwidth" ? "tcp" : "";
+  }
+  for (const char* const of : {"box/nic0", "cpu"}) {
+    add_link_rate(profile, "port_bandwidth", of, "", 10 * k_nic);
+    profile.cells.back().key.transport = "verbs";
+  }
+  InsidePlanOptions options;
+  options.machines = machines(3, 1, 0);
+  const Workload model = one_tensor(64U << 20U);
+  const auto plan = [&] {
+    return plan_inside({profile, model, {"p", digest_of("p")}, {"w", digest_of("w")}}, options);
+  };
+  const double at_tcp = 4.0 / 3 * static_cast<double>(model.bytes()) / k_nic;
+  EXPECT_EQ(plan().transport, "verbs");
+  EXPECT_NEAR(plan().prediction.mid_seconds, at_tcp / 10, 0.05 * at_tcp / 10);
+  options.plan.transport = "tcp";
+  EXPECT_NEAR(plan().prediction.mid_seconds, at_tcp, 0.05 * at_tcp);
+}
+
 TEST(Cluster, PlacesAreNamedByTheirMachine) {
   const Network network = network_between_machines(boxes(2), machines(2, 2, 1), "");
   ASSERT_THAT(network.places, SizeIs(5));

@@ -217,7 +217,8 @@ TEST(Planner, RanksOfAMachineHaveTwoPartsUnderWayForEachThatCanWorkAtOnce) {
     Profile p = one_machine(); // without a latency: nothing is on the way
     p.machines.front().cores = cores;
     const PlanOptions options{.strategy = strategy, .part_bytes = 65536, .sums_in_place = false};
-    return plan_for(p, one_tensor(16U << 20U), ranks, 0, options).window_parts;
+    return plan_for(p, one_tensor(16U << 20U), static_cast<std::uint64_t>(ranks), 0, options)
+        .window_parts;
   };
   EXPECT_EQ(window(2, 2, "ps_colocated"), 4);
   EXPECT_EQ(window(2, 8, "ps_colocated"), 4); // two work at once

@@ -125,6 +125,58 @@ TEST(TorusPlan, ScatteringTwiceLeavesThePartsOfOneDimensionToTheOther) {
   EXPECT_NEAR(sent[2], (3.0 / 4) / 2 + (3.0 / 4) / 6, 1e-12);
 }
 
+TEST(TorusPlan, OrdersOfTheDimensionsAreSharedAsTheirLinksAllow) {
+  // 4x4x2, local links of no account. Vertical first: (3/4) 2/4 vertical, (1/2) 2/16 horizontal;
+  // horizontal first: (1/2) 2/4 and (3/4) 2/8. A sixth of the gradient vertical first makes both
+  // 7/32: the bound 2 (4 x 2 - 1) / (32 x 2).
+  const std::vector<SharedWay> ways = best_scatter({4, 4, 2}, {1e3, 1, 1});
+  ASSERT_EQ(ways.size(), 4U);
+  EXPECT_EQ(ways[0].way, (TorusWay{{0, 1}, {2}, false}));
+  EXPECT_NEAR(ways[0].share, 1.0 / 12, 1e-6);
+  EXPECT_EQ(ways[1].way, (TorusWay{{0, 2}, {1}, false}));
+  EXPECT_NEAR(ways[1].share, 5.0 / 12, 1e-6);
+  EXPECT_EQ(ways[3].way, (TorusWay{{0, 2}, {1}, true}));
+}
+
+TEST(TorusPlan, NoLinksAreBusierThanTheBoundOfSomeDimensions) {
+  for_cases(44, 200, [](Random& random) {
+    const std::array<std::uint64_t, 3> shape = random_shape(random, 6, 200);
+    std::array<double, 3> rates{};
+    for (double& rate : rates) {
+      rate = std::exp(random.uniform(0, 4));
+    }
+    const double nodes = double(shape[0] * shape[1] * shape[2]);
+    std::array<double, 3> sent{};
+    double shares = 0;
+    for (const auto& [way, share] : best_scatter(shape, rates)) {
+      double left = 1;
+      shares += share;
+      std::vector<std::size_t> order = way.scatter;
+      order.insert(order.end(), way.sum.begin(), way.sum.end());
+      for (const std::size_t d : order) {
+        sent[d] += share * 2 * (1 - 1 / double(shape[d])) * left;
+        left /= double(shape[d]);
+      }
+    }
+    EXPECT_NEAR(shares, 1, 1e-9);
+    double bound = 0, busiest = 0; // equation 44a
+    for (unsigned set = 1; set < 8; ++set) {
+      double of_nodes = 1, rate = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        if ((set >> d & 1U) != 0) {
+          of_nodes *= double(shape[d]);
+          rate += shape[d] > 1 ? nodes * rates[d] : 0;
+        }
+      }
+      bound = rate > 0 ? std::max(bound, 2 * (of_nodes - 1) / rate) : bound;
+    }
+    for (std::size_t d = 0; d < 3; ++d) {
+      busiest = std::max(busiest, sent[d] / rates[d]);
+    }
+    EXPECT_NEAR(busiest, bound, 2e-3 * bound) << shape[0] << "x" << shape[1] << "x" << shape[2];
+  });
+}
+
 TEST(TorusPlan, EveryPlanIsProved) {
   for_cases(7, 200, [](Random& random) {
     const std::array<std::uint64_t, 3> shape = random_shape(random, 4, 18);

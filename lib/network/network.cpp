@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/network.hpp"
+
+#include "documents/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reckon {
+
+const MachineGroup* group_named(const Profile& profile, std::string_view id) {
+  const auto it = std::ranges::find(profile.machines, id, &MachineGroup::id);
+  return it == profile.machines.end() ? nullptr : &*it;
+}
+
+std::vector<double> Network::root_shares() const {
+  if (collective == Collective::all_reduce) {
+    return {};
+  }
+  std::vector<double> shares(workers, has_root(collective) ? 0 : 1 / static_cast<double>(workers));
+  if (has_root(collective)) {
+    shares.at(root) = 1;
+  }
+  return shares;
+}
+
+std::size_t Network::place_named(const std::string& id, const std::string& group,
+                                 std::uint64_t number, std::optional<std::uint64_t> process) const {
+  const auto it = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+    const NetworkMachine& machine = machines[place.machine];
+    return place.id == id && place.process == process && machine.group == group &&
+           machine.number == number;
+  });
+  return static_cast<std::size_t>(it - places.begin());
+}
+
+std::string Network::name_of(std::size_t place) const {
+  const Place& p = places[place];
+  const NetworkMachine& machine = machines[p.machine];
+  const std::string prefix = machine.group + "/";
+  if (!p.id.starts_with(prefix)) {
+    return machine.name;
+  }
+  const std::string id =
+      p.id.substr(prefix.size()) + (p.process ? fmt::format(":{}", *p.process) : std::string());
+  return machines.size() == 1 ? id : machine.name + "/" + id;
+}
+
+Network at_high_capacities(Network model) {
+  for (Station& resource : model.stations) {
+    resource.bytes_per_second = resource.high_bytes_per_second;
+  }
+  return model;
+}
+
+double cost_of(const Uses& uses, const std::vector<double>& prices) {
+  double cost = 0;
+  for (const Use& use : uses) {
+    cost += use.amount * prices[use.station];
+  }
+  return cost;
+}
+
+void add_uses(std::vector<double>& loads, const Uses& uses, double factor) {
+  for (const Use& use : uses) {
+    loads[use.station] += factor * use.amount;
+  }
+}
+
+} // namespace reckon

@@ -267,6 +267,12 @@ void fill_trees(const Network& model, const Shared& shared, Forest& plan) {
   }
 }
 
+/// A mix of one scheme is that scheme, which comes by its own name unless the mix was asked for.
+bool is_worth_a_name(const std::vector<double>& shares, std::string_view wanted) {
+  return wanted.ends_with(name_of(ForestChoice::mix)) ||
+         std::ranges::count_if(shares, [](double s) { return s >= k_least_share; }) > 1;
+}
+
 /// By station: what 1 GB/s more of it saves of the least time, as a part of it; of the dearest.
 std::vector<double> gains_of(const Network& model, const Optimum& optimum) {
   std::vector<double> out(model.stations.size(), 0.0);
@@ -372,14 +378,13 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   };
   Shared best_of_all = of_optimum(optimum.shares);
   settle(model, best_of_all);
-  const std::vector<double> least = best_of_all.loads;
+  const std::vector<double>& least = best_of_all.loads;
   plan.optimum = {"optimum",
                   busiest(model, least),
                   limit_of(model, least, optimum),
                   best_of_all.trees.size(),
                   least_busy(model, least),
                   most_busy(model, least)};
-
   std::vector<std::vector<double>> loads;
   std::vector<Rank> ranks;
   std::size_t best = schemes.size();
@@ -426,7 +431,9 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
                                least_busy(model, mix.loads), most_busy(model, mix.loads)});
     const bool single = ranks[best].seconds_per_byte <= good_enough * (1 + k_same);
     const bool mixed = solution.seconds_per_byte <= good_enough * (1 + k_same);
-    taken.emplace_back(ForestChoice::mix, std::move(mix));
+    if (is_worth_a_name(shares, wanted)) {
+      taken.emplace_back(ForestChoice::mix, std::move(mix));
+    }
     std::vector<std::size_t> by_time = indices(schemes.size());
     std::stable_sort(by_time.begin(), by_time.end(),
                      [&](std::size_t a, std::size_t b) { return ranks[a].before(ranks[b]); });
@@ -452,10 +459,9 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   for (const std::vector<double>& shares : optimum.shallow) {
     taken.emplace_back(ForestChoice::optimum, of_optimum(shares));
   }
-  std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
-                   [](const auto& a, const auto& b) {
-                     return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);
-                   });
+  std::ranges::stable_sort(plan.candidates, [](const auto& a, const auto& b) {
+    return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);
+  });
   const NetworkBound bound = network_bound(model);
   plan.bound_seconds_per_byte = bound.seconds_per_byte;
   plan.bound_by = bound.by;

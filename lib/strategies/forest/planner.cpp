@@ -20,9 +20,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +34,8 @@ namespace {
 constexpr double k_close = 0.025;
 /// Schemes that part sizes and windows are searched for, beside mixes.
 constexpr std::size_t k_most_single_trees = 2;
+/// No search makes up for a short play that takes so much longer than another's.
+constexpr double k_hopeless = 0.25;
 
 class Planner {
 public:
@@ -46,8 +48,7 @@ public:
         m_network(std::make_shared<const Network>(in_canonical_order(network_for(options.inside)))),
         m_model(*m_network), m_forests(solve_forests(m_model, options.inside.tolerance,
                                                      Gains::solved, options.plan.strategy)) {
-    m_job.workers.resize(m_model.workers);
-    std::iota(m_job.workers.begin(), m_job.workers.end(), std::size_t{0});
+    m_job.workers = indices(m_model.workers);
     if (m_options.collective != Collective::all_reduce) {
       m_job.passes.reset();
     }
@@ -109,8 +110,7 @@ private:
       return;
     }
     const std::vector<std::size_t>& places = m_solution->places;
-    std::vector<std::size_t> order(places.size()); // by rank as given: the rank now
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(places.size()); // by rank as given: the rank now
     std::ranges::sort(order, {}, [&](std::size_t r) { return m_given[places[r]]; });
     std::vector<std::uint64_t> number(order.size()); // by rank now: as given
     std::vector<PlanRank> ranks;
@@ -185,8 +185,7 @@ private:
     for (const StationPrice& price : m_solution->prices) {
       priced.emplace(price.resource, priced.size());
     }
-    std::vector<std::size_t> order(m_model.stations.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(m_model.stations.size());
     std::ranges::stable_sort(order, {}, [&](std::size_t s) {
       const auto at = priced.find(m_model.stations[s].name);
       return at == priced.end() ? priced.size() : at->second;
@@ -196,8 +195,7 @@ private:
   /// All forests, those first whose busiest station is done first; together as far as that tells no
   /// difference, in their order.
   [[nodiscard]] std::vector<std::vector<std::size_t>> by_bound() const {
-    std::vector<std::size_t> order(m_forests.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(m_forests.size());
     std::erase_if(order, [&](std::size_t f) { return m_forests[f].shallow; });
     const auto seconds = [&](std::size_t f) { return m_forests[f].seconds_per_byte; };
     std::ranges::stable_sort(order, {}, seconds);
@@ -235,12 +233,13 @@ private:
     for (const auto& [seconds, f] : played) {
       take(f);
       const bool single = m_solution->choice == ForestChoice::single;
-      if (!can_be_best() || (single && m_best && m_singles == k_most_single_trees)) {
+      const bool hopeless = seconds > played.front().first * (1 + k_hopeless);
+      if (!can_be_best() || (single && m_best && (m_singles == k_most_single_trees || hopeless))) {
         continue;
       }
       m_singles += single ? 1 : 0;
       tell();
-      keep_better(search().fastest(base()));
+      search_better();
     }
   }
   /// Trees that are shallow instead of the best: where the best plan is far from its bound they
@@ -250,13 +249,16 @@ private:
       take(f);
       if (m_solution->shallow && steady_s() * (1 + k_close) < m_best->prediction.mid_seconds) {
         tell();
-        keep_better(search().fastest(base()));
+        search_better();
       }
     }
   }
-  /// Of the forest in hand.
-  void keep_better(Plan plan) {
-    if (!m_best || plan.prediction.mid_seconds < m_best->prediction.mid_seconds * (1 - k_worth)) {
+  /// What is found for the forest in hand, where that is better.
+  void search_better() {
+    const double than_s =
+        m_best ? m_best->prediction.mid_seconds : std::numeric_limits<double>::infinity();
+    Plan plan = search().fastest(base(), than_s);
+    if (plan.prediction.mid_seconds < than_s * (1 - k_worth)) {
       m_best = std::move(plan);
       m_chosen = m_taken;
     }

@@ -64,47 +64,53 @@ void reorder(Parts& parts, const std::vector<std::size_t>& order) {
 } // namespace
 
 Plan TreeSearch::first(const Plan& base) const {
-  Plan plan = cut(base, part_sizes(base, k_first_writes).front());
-  predict(plan, m_job, m_ways, window(plan, 4 * k_first_window), k_played);
+  auto [plan, life_s] = cut(base, part_sizes(base, k_first_writes).front());
+  predict(plan, m_job, m_ways, window(plan, 4 * k_first_window * life_s), k_played);
   return plan;
 }
 
 /// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
 /// on up, until that takes longer. The window is looked for with the smallest: of all the narrowest
 /// that is as good as any, and as many lives of a part with the larger ones.
-Plan TreeSearch::fastest(const Plan& base) const {
+Plan TreeSearch::fastest(const Plan& base, double than_s) const {
   std::optional<Plan> best;
-  double best_times = k_first_window;
-  const auto with = [&](Plan& plan, double times) {
-    predict(plan, m_job, m_ways, window(plan, times), k_played);
+  double best_times = k_first_window, best_life_s = 0;
+  const auto with = [&](Plan& plan, double times, double life_s) {
+    predict(plan, m_job, m_ways, window(plan, times * life_s), k_played);
     const bool better =
         !best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth);
     if (better) {
       best = plan;
       best_times = times;
+      best_life_s = life_s;
     }
     return better;
   };
   for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
-    Plan plan = cut(base, part_bytes);
+    auto [plan, life_s] = cut(base, part_bytes);
     const bool first = !best;
-    with(plan, best_times);
+    with(plan, best_times, life_s);
     const bool longer = plan.prediction.mid_seconds > best->prediction.mid_seconds * (1 + k_worth);
     int failed = 0;
     for (double times = 2 * k_first_window;
-         first && !m_options.window_parts && window(plan, times) > plan.window_parts &&
-         times <= k_widest_window && failed < k_most_failed;
+         first && !m_options.window_parts && window(plan, times * life_s) > plan.window_parts &&
+         static_cast<double>(plan.window_parts) < parts_played(plan) && times <= k_widest_window &&
+         failed < k_most_failed;
          times *= 2) {
-      failed = with(plan, times) ? 0 : failed + 1;
+      failed = with(plan, times, life_s) ? 0 : failed + 1;
     }
     if (longer) {
       break;
     }
   }
+  if (best->prediction.mid_seconds >= than_s * (1 - k_worth)) {
+    return std::move(*best); // a longer play would show it no faster
+  }
   // A beginning that hardly fills the window flatters it: the next wider one is played longer, too.
   Plan wider = *best;
   predict(*best, m_job, m_ways, best->window_parts, k_taken);
-  if (const std::uint64_t next = window(wider, 2 * best_times); next > best->window_parts) {
+  if (const std::uint64_t next = window(wider, 2 * best_times * best_life_s);
+      next > best->window_parts) {
     predict(wider, m_job, m_ways, next, k_taken);
     if (wider.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
       best = std::move(wider);
@@ -113,8 +119,8 @@ Plan TreeSearch::fastest(const Plan& base) const {
   return std::move(*best);
 }
 
-/// Each tree's share by itself.
-Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
+/// Each tree's share by itself. And the mean life of a part, in seconds.
+std::pair<Plan, double> TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
   Plan plan = base;
   const auto lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
   plan.parts =
@@ -122,7 +128,7 @@ Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
                     has_nths(plan.collective) ? m_job.workers.size() : 1);
   give_lanes(plan, lanes);
   plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
-  set_lives(plan);
+  const double life_s = set_lives(plan);
   for (PlanRank& rank : plan.ranks) {
     rank.server = !rank.worker;
     rank.share_bytes = 0;
@@ -136,7 +142,7 @@ Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
   for (std::size_t p = 0; p < plan.parts.size(); ++p) {
     plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
   }
-  return plan;
+  return {std::move(plan), life_s};
 }
 
 /// What passes the slowest of the trees' ways in the time that is assumed for a write, where nobody
@@ -175,71 +181,83 @@ std::string TreeSearch::assumed(const Plan& plan) const {
              : "";
 }
 
+/// Of a search's play: no window is wider than all of them.
+double TreeSearch::parts_played(const Plan& plan) const {
+  const auto parts = static_cast<double>(plan.parts.size());
+  const double writes = parts * writes_per_part(plan);
+  return writes > k_most_writes ? parts * k_most_writes / writes * 2 / 3 : parts;
+}
+
+double TreeSearch::writes_per_part(const Plan& plan) {
+  const double halves = plan.collective == Collective::all_reduce ? 2 : 1;
+  return halves * static_cast<double>(plan.ranks.size() - 1);
+}
+
 /// Sizes that make at most so many writes, the smallest first; the largest where none does.
 std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_writes) const {
   if (m_options.part_bytes) {
     return {*m_options.part_bytes};
   }
-  const double halves = base.collective == Collective::all_reduce ? 2 : 1;
-  const double writes_per_part = halves * static_cast<double>(base.ranks.size() - 1);
   const double least = least_part_bytes(base);
   std::vector<std::uint64_t> sizes;
   for (const std::uint64_t size : k_part_bytes) {
     const double parts = static_cast<double>(m_job.layout.total_bytes) / static_cast<double>(size);
     if (static_cast<double>(size) >= least && parts <= k_most_parts &&
-        parts * writes_per_part <= most_writes) {
+        parts * writes_per_part(base) <= most_writes) {
       sizes.push_back(size);
     }
   }
   return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
 }
 
-/// `times` as many parts as keep every station busy while one of them makes its way: parts wait for
-/// each other where trees share stations.
-std::uint64_t TreeSearch::window(const Plan& plan, double times) const {
+/// As many parts as keep every station busy for so long.
+std::uint64_t TreeSearch::window(const Plan& plan, double seconds) const {
   if (m_options.window_parts) {
     return *m_options.window_parts;
   }
-  double life_s = 0; // the mean
-  for (const SumTree& tree : plan.trees) {
-    life_s += tree.share * tree.life_seconds;
-  }
   const double parts = static_cast<double>(plan.parts.size()) / plan.ranks.front().lanes;
   return static_cast<std::uint64_t>(
-      std::clamp(std::ceil(times * life_s / m_steady_s * parts), 2.0,
+      std::clamp(std::ceil(seconds / m_steady_s * parts), 2.0,
                  std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
 }
 
-/// Each tree's: the longest way up and the longest way down, and no less than its copies of the
-/// part take on a station that they share, as all that come to a root over one port.
-void TreeSearch::set_lives(Plan& plan) const {
+/// Each tree's: the longest way up and the longest way down. Returns the mean, of which none counts
+/// less than the tree's copies of a part take on a station that they share, as all that come to a
+/// root over one port.
+double TreeSearch::set_lives(Plan& plan) const {
   const auto bytes = static_cast<double>(plan.part_bytes);
   const PlayNetwork network = m_ways.between(bytes).network;
+  std::vector<double> busy(network.station_bytes_per_s.size());
+  double mean_s = 0;
   for (SumTree& tree : plan.trees) {
-    const auto life = [&](const std::vector<std::int64_t>& parents, bool up) {
-      double most = 0;
-      std::vector<double> busy(network.station_bytes_per_s.size(), 0);
+    double all_s = 0;
+    tree.life_seconds = 0;
+    for (const bool up : {true, false}) {
+      const std::vector<std::int64_t>& parents = up ? tree.up : tree.down;
+      double longest_s = 0, busiest_s = 0;
+      std::ranges::fill(busy, 0.0);
       for (std::size_t r = 0; r < parents.size(); ++r) {
-        double seconds = 0;
+        double way_s = 0;
         for (std::size_t at = r;
              parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);) {
           const auto next = static_cast<std::size_t>(parents[at]);
           const auto [from, to] = up ? std::pair(at, next) : std::pair(next, at);
-          seconds += network.write_seconds(from, to, bytes);
-          for (const std::uint32_t station : network.paths[from][to]) {
-            if (at == r) {
-              busy[station] += bytes / network.station_bytes_per_s[station];
-              most = std::max(most, busy[station]);
-            }
+          way_s += network.write_seconds(from, to, bytes);
+          for (const std::uint32_t s :
+               at == r ? network.paths[from][to] : std::vector<std::uint32_t>()) {
+            busy[s] += bytes / network.station_bytes_per_s[s];
+            busiest_s = std::max(busiest_s, busy[s]);
           }
           at = next;
         }
-        most = std::max(most, seconds);
+        longest_s = std::max(longest_s, way_s);
       }
-      return most;
-    };
-    tree.life_seconds = life(tree.up, true) + life(tree.down, false);
+      tree.life_seconds += longest_s;
+      all_s += std::max(longest_s, busiest_s);
+    }
+    mean_s += tree.share * all_s;
   }
+  return mean_s;
 }
 
 void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const PlanOptions& options) {

@@ -4,7 +4,9 @@
 #include "strategies/prediction.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -26,19 +28,23 @@ public:
       : m_job(job), m_ways(ways), m_options(options), m_steady_s(steady_s) {}
 
   /// Both take a plan with ranks, trees and collective but without parts, and predict its traffic
-  /// alone: by one short play, and by a search.
+  /// alone: by one short play, and by a search. One that is not found to be faster than `than_s` is
+  /// not searched to the end.
   [[nodiscard]] Plan first(const Plan& base) const;
-  [[nodiscard]] Plan fastest(const Plan& base) const;
+  [[nodiscard]] Plan fastest(const Plan& base,
+                             double than_s = std::numeric_limits<double>::infinity()) const;
   /// How this plan's parts were kept from being tiny where the cost of a write is unknown, for
   /// Plan::assumed; empty: the cost is known for all ways, or the part size was given.
   [[nodiscard]] std::string assumed(const Plan& plan) const;
 
 private:
-  [[nodiscard]] Plan cut(const Plan& base, std::uint64_t part_bytes) const;
+  [[nodiscard]] std::pair<Plan, double> cut(const Plan& base, std::uint64_t part_bytes) const;
   [[nodiscard]] double least_part_bytes(const Plan& base) const;
   [[nodiscard]] std::vector<std::uint64_t> part_sizes(const Plan& base, double most_writes) const;
-  [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const;
-  void set_lives(Plan& plan) const;
+  [[nodiscard]] std::uint64_t window(const Plan& plan, double seconds) const;
+  [[nodiscard]] double parts_played(const Plan& plan) const;
+  [[nodiscard]] static double writes_per_part(const Plan& plan);
+  [[nodiscard]] double set_lives(Plan& plan) const;
 
   const Job& m_job;
   const Ways& m_ways;

@@ -34,6 +34,11 @@ const MachineGroup& group_of(const Profile& profile, const OpenMachine& machine)
   return *group;
 }
 
+/// Empty where the group's machines have no names.
+std::string member_of(const MachineGroup& group, std::uint64_t number) {
+  return number < group.members.size() ? group.members[number] : "";
+}
+
 std::string name_of(const MachineGroup& group, std::uint64_t number) {
   if (number < group.members.size()) {
     return group.members[number];
@@ -90,8 +95,7 @@ private:
 
   void add(const OpenMachine& machine) {
     const MachineGroup& group = group_of(m_profile, machine);
-    const std::string own_name =
-        machine.number < group.members.size() ? group.members[machine.number] : "";
+    const std::string own_name = member_of(group, machine.number);
     const MachinePort port = machine.port.value_or(MachinePort());
     const auto key = std::tuple(
         machine.group, own_name, machine.workers, machine.relays, machine.works, machine.gpu_direct,
@@ -392,7 +396,7 @@ private:
 
 } // namespace
 
-std::string fastest_transport(const Profile& profile, const std::vector<PortOwner>& machines) {
+std::string fastest_transport(const Profile& profile, const std::set<PortOwner>& machines) {
   std::map<std::string, std::map<std::string, double>> ports; // by transport, then id
   for (const Cell* const cell : profile.select({.test = k_port_bandwidth})) {
     if (!cell->key.transport.empty()) {
@@ -424,11 +428,10 @@ Network network_between_machines(const Profile& profile, const std::vector<OpenM
   if (!transport.empty()) {
     return Cluster(profile, transport).join(machines);
   }
-  std::vector<PortOwner> owners;
+  std::set<PortOwner> owners;
   for (const OpenMachine& machine : machines) {
     const MachineGroup& group = group_of(profile, machine);
-    owners.push_back(
-        {machine.number < group.members.size() ? group.members[machine.number] : "", group.id});
+    owners.insert({member_of(group, machine.number), group.id});
   }
   return Cluster(profile, fastest_transport(profile, owners)).join(machines);
 }

@@ -786,8 +786,7 @@ private:
     for (const auto& [name, measured] : port.each) {
       alone += std::max(measured, share);
     }
-    constexpr double k_rounding = 1e-9;
-    const bool together_binds = port.together.mid < alone * (1 - k_rounding);
+    const bool together_binds = bind_together(port.together.mid, alone);
     for (const auto& [name, measured] : port.each) {
       const double rate = std::max(measured, share);
       const Rate each{rate, rate, rate};
@@ -811,9 +810,8 @@ private:
     for (const std::string& nic : m_nics) {
       alone += nic_rate(nic, m_nics.size(), transport).mid;
     }
-    constexpr double k_rounding = 1e-9;
     const Rate all = machine_port(transport);
-    if (all.mid <= 0 || all.mid >= alone * (1 - k_rounding)) {
+    if (all.mid <= 0 || !bind_together(all.mid, alone)) {
       return std::nullopt;
     }
     const std::size_t out = station("port out", all, k_port_bandwidth);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -185,14 +186,15 @@ struct OpenMachine {
 
 /// The ids that cells of a machine's port may have.
 struct PortOwner {
-  std::string member, group; ///< `member` goes before the group; its NICs count together
+  std::string member, group; ///< the group's NICs count together
+  auto operator<=>(const PortOwner&) const = default;
 };
 
 /// The transport whose slowest port of these machines is the fastest: one that some machine lacks
 /// is behind all others. Of equals the first in the order of keys; empty where no cell of a port
 /// says one.
 [[nodiscard]] std::string fastest_transport(const Profile& profile,
-                                            const std::vector<PortOwner>& machines);
+                                            const std::set<PortOwner>& machines);
 
 /// The machines with their inside, joined by their NICs (where the topology has any that a place
 /// can reach, else the machine's port as a whole), the uplinks of their racks and the measured

@@ -43,6 +43,11 @@ BusyCurve busy_curve(std::span<const Cell* const> cells, double times) {
   return BusyCurve({best.begin(), best.end()});
 }
 
+bool bind_together(double together, double alone) {
+  constexpr double k_rounding = 1e-9;
+  return together < alone * (1 - k_rounding);
+}
+
 bool is_over(const Cell& cell, std::string_view transport) {
   return transport.empty() || cell.key.transport.empty() || cell.key.transport == transport;
 }

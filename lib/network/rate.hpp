@@ -33,6 +33,9 @@ struct Rate {
 /// rate above 0. `times`: number of simultaneous writes, each at the cell's rate.
 [[nodiscard]] BusyCurve busy_curve(std::span<const Cell* const> cells, double times = 1);
 
+/// Whether ports that move `together` move less than the sum of what each moves alone.
+[[nodiscard]] bool bind_together(double together, double alone);
+
 /// Whether a cell counts for this transport: it names it or none, or any is asked for ("").
 [[nodiscard]] bool is_over(const Cell& cell, std::string_view transport);
 

@@ -55,8 +55,8 @@ struct Course {
   int passes = k_passes, visits = k_visits; ///< visits of each pass
   [[nodiscard]] int visits_of(const Campaign& campaign) const { return campaign.once ? 1 : visits; }
   /// Whether the campaign is in pass number `pass`.
-  [[nodiscard]] bool has(const Campaign& campaign, int pass) const {
-    return pass == 0 || pass > passes - campaign.passes;
+  [[nodiscard]] static bool has(const Campaign& campaign, int pass) {
+    return pass < campaign.passes;
   }
 };
 

@@ -46,7 +46,7 @@ struct Campaign {
   std::function<void()> begin{}, end{};
   bool once = false;     ///< one visit a pass: begin measures
   bool last = false;     ///< to be measured after all cells that plans are made from
-  int passes = k_passes; ///< that it is in: the first, then the last ones
+  int passes = k_passes; ///< that it is in, from the first on
   /// All visits count: what usually happens is asked, not what the machine can do.
   bool typical = false;
 };

@@ -95,9 +95,9 @@ std::string fastest_aggregate(const Profile& profile, const CellKey& pattern) {
 /// fastest_transport() between these ranks; where no port names one, that of their machine's
 /// memory, or of the shortest latency. Empty where no cell says one.
 std::string transport_between(const Profile& profile, const std::vector<RankModel>& ranks) {
-  std::vector<PortOwner> owners;
+  std::set<PortOwner> owners;
   for (const RankModel& rank : ranks) {
-    owners.push_back({rank.member, rank.machine});
+    owners.insert({rank.member, rank.machine});
   }
   std::string fastest = fastest_transport(profile, owners);
   if (fastest.empty()) {

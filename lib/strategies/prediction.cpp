@@ -121,7 +121,7 @@ std::optional<double> played_seconds(const Plan& plan, const Between& between, c
     return play(lower(plan), between.network, cost).total_seconds;
   }
   const auto parts = static_cast<double>(plan.parts.size());
-  const auto longer = static_cast<std::size_t>(parts * effort.most_writes / writes * 2 / 3);
+  const auto longer = static_cast<std::size_t>(parts_of_beginning(parts, writes, effort));
   if (!effort.beginnings || plan.passes || longer < 2) {
     return std::nullopt;
   }

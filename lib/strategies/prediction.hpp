@@ -19,6 +19,11 @@ struct PlayEffort {
   /// beginning can stand for the rest. Otherwise the formula's time stands.
   bool beginnings = false;
 };
+/// Parts of the longer of two beginnings of a plan with more writes than the effort allows.
+[[nodiscard]] inline double parts_of_beginning(double parts, double writes,
+                                               const PlayEffort& effort) {
+  return parts * effort.most_writes / writes * 2 / 3;
+}
 /// For the plan that is taken: pieces as long as a connection's queue.
 inline constexpr PlayEffort k_thorough{200'000, 1e18};
 /// For comparing plans.

@@ -64,63 +64,61 @@ void reorder(Parts& parts, const std::vector<std::size_t>& order) {
 } // namespace
 
 Plan TreeSearch::first(const Plan& base) const {
-  auto [plan, life_s] = cut(base, part_sizes(base, k_first_writes).front());
-  predict(plan, m_job, m_ways, window(plan, 4 * k_first_window * life_s), k_played);
-  return plan;
+  Cut parts = cut(base, part_sizes(base, k_first_writes).front());
+  predict(parts.plan, m_job, m_ways, window(parts, 4 * k_first_window), k_played);
+  return std::move(parts.plan);
 }
 
 /// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
 /// on up, until that takes longer. The window is looked for with the smallest: of all the narrowest
 /// that is as good as any, and as many lives of a part with the larger ones.
 Plan TreeSearch::fastest(const Plan& base, double than_s) const {
-  std::optional<Plan> best;
-  double best_times = k_first_window, best_life_s = 0;
-  const auto with = [&](Plan& plan, double times, double life_s) {
-    predict(plan, m_job, m_ways, window(plan, times * life_s), k_played);
-    const bool better =
-        !best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth);
+  std::optional<Cut> best;
+  double best_lives = k_first_window;
+  const auto seconds = [](const Cut& parts) { return parts.plan.prediction.mid_seconds; };
+  const auto with = [&](Cut& parts, double lives) {
+    predict(parts.plan, m_job, m_ways, window(parts, lives), k_played);
+    const bool better = !best || seconds(parts) < seconds(*best) * (1 - k_worth);
     if (better) {
-      best = plan;
-      best_times = times;
-      best_life_s = life_s;
+      best = parts;
+      best_lives = lives;
     }
     return better;
   };
   for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
-    auto [plan, life_s] = cut(base, part_bytes);
+    Cut parts = cut(base, part_bytes);
     const bool first = !best;
-    with(plan, best_times, life_s);
-    const bool longer = plan.prediction.mid_seconds > best->prediction.mid_seconds * (1 + k_worth);
+    with(parts, best_lives);
+    const bool longer = seconds(parts) > seconds(*best) * (1 + k_worth);
     int failed = 0;
-    for (double times = 2 * k_first_window;
-         first && !m_options.window_parts && window(plan, times * life_s) > plan.window_parts &&
-         static_cast<double>(plan.window_parts) < parts_played(plan) && times <= k_widest_window &&
-         failed < k_most_failed;
-         times *= 2) {
-      failed = with(plan, times, life_s) ? 0 : failed + 1;
+    for (double lives = 2 * k_first_window;
+         first && !m_options.window_parts && window(parts, lives) > parts.plan.window_parts &&
+         static_cast<double>(parts.plan.window_parts) < parts_played(parts.plan) &&
+         lives <= k_widest_window && failed < k_most_failed;
+         lives *= 2) {
+      failed = with(parts, lives) ? 0 : failed + 1;
     }
     if (longer) {
       break;
     }
   }
-  if (best->prediction.mid_seconds >= than_s * (1 - k_worth)) {
-    return std::move(*best); // a longer play would show it no faster
+  if (seconds(*best) >= than_s * (1 - k_worth)) {
+    return std::move(best->plan); // a longer play would show it no faster
   }
   // A beginning that hardly fills the window flatters it: the next wider one is played longer, too.
-  Plan wider = *best;
-  predict(*best, m_job, m_ways, best->window_parts, k_taken);
-  if (const std::uint64_t next = window(wider, 2 * best_times * best_life_s);
-      next > best->window_parts) {
-    predict(wider, m_job, m_ways, next, k_taken);
-    if (wider.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+  Cut wider = *best;
+  predict(best->plan, m_job, m_ways, best->plan.window_parts, k_taken);
+  if (const std::uint64_t next = window(wider, 2 * best_lives); next > best->plan.window_parts) {
+    predict(wider.plan, m_job, m_ways, next, k_taken);
+    if (seconds(wider) < seconds(*best) * (1 - k_worth)) {
       best = std::move(wider);
     }
   }
-  return std::move(*best);
+  return std::move(best->plan);
 }
 
-/// Each tree's share by itself. And the mean life of a part, in seconds.
-std::pair<Plan, double> TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
+/// Each tree's share by itself.
+TreeSearch::Cut TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
   Plan plan = base;
   const auto lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
   plan.parts =
@@ -185,7 +183,7 @@ std::string TreeSearch::assumed(const Plan& plan) const {
 double TreeSearch::parts_played(const Plan& plan) const {
   const auto parts = static_cast<double>(plan.parts.size());
   const double writes = parts * writes_per_part(plan);
-  return writes > k_most_writes ? parts * k_most_writes / writes * 2 / 3 : parts;
+  return writes > k_most_writes ? parts_of_beginning(parts, writes, k_played) : parts;
 }
 
 double TreeSearch::writes_per_part(const Plan& plan) {
@@ -210,20 +208,21 @@ std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_
   return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
 }
 
-/// As many parts as keep every station busy for so long.
-std::uint64_t TreeSearch::window(const Plan& plan, double seconds) const {
+/// As many parts as keep every station busy for so many lives of a part.
+std::uint64_t TreeSearch::window(const Cut& cut, double lives) const {
   if (m_options.window_parts) {
     return *m_options.window_parts;
   }
+  const Plan& plan = cut.plan;
   const double parts = static_cast<double>(plan.parts.size()) / plan.ranks.front().lanes;
   return static_cast<std::uint64_t>(
-      std::clamp(std::ceil(seconds / m_steady_s * parts), 2.0,
+      std::clamp(std::ceil(lives * cut.life_s / m_steady_s * parts), 2.0,
                  std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
 }
 
-/// Each tree's: the longest way up and the longest way down. Returns the mean, of which none counts
-/// less than the tree's copies of a part take on a station that they share, as all that come to a
-/// root over one port.
+/// A tree's life is its longest way up and its longest way down. Returns the mean over all trees,
+/// by their shares, in seconds. In the mean a tree counts at least the time in which all copies of
+/// a part pass the busiest station of the tree, such as the port of a root that many write to.
 double TreeSearch::set_lives(Plan& plan) const {
   const auto bytes = static_cast<double>(plan.part_bytes);
   const PlayNetwork network = m_ways.between(bytes).network;
@@ -236,19 +235,24 @@ double TreeSearch::set_lives(Plan& plan) const {
       const std::vector<std::int64_t>& parents = up ? tree.up : tree.down;
       double longest_s = 0, busiest_s = 0;
       std::ranges::fill(busy, 0.0);
+      const auto is_root = [&](std::size_t r) {
+        return parents[r] < 0 || parents[r] == static_cast<std::int64_t>(r);
+      };
+      const auto write = [&](std::size_t r) { // from and to
+        const auto parent = static_cast<std::size_t>(parents[r]);
+        return up ? std::pair(r, parent) : std::pair(parent, r);
+      };
       for (std::size_t r = 0; r < parents.size(); ++r) {
+        if (is_root(r)) {
+          continue;
+        }
+        for (const std::uint32_t s : network.paths[write(r).first][write(r).second]) {
+          busy[s] += bytes / network.station_bytes_per_s[s];
+          busiest_s = std::max(busiest_s, busy[s]);
+        }
         double way_s = 0;
-        for (std::size_t at = r;
-             parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);) {
-          const auto next = static_cast<std::size_t>(parents[at]);
-          const auto [from, to] = up ? std::pair(at, next) : std::pair(next, at);
-          way_s += network.write_seconds(from, to, bytes);
-          for (const std::uint32_t s :
-               at == r ? network.paths[from][to] : std::vector<std::uint32_t>()) {
-            busy[s] += bytes / network.station_bytes_per_s[s];
-            busiest_s = std::max(busiest_s, busy[s]);
-          }
-          at = next;
+        for (std::size_t at = r; !is_root(at); at = static_cast<std::size_t>(parents[at])) {
+          way_s += network.write_seconds(write(at).first, write(at).second, bytes);
         }
         longest_s = std::max(longest_s, way_s);
       }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -38,10 +37,15 @@ public:
   [[nodiscard]] std::string assumed(const Plan& plan) const;
 
 private:
-  [[nodiscard]] std::pair<Plan, double> cut(const Plan& base, std::uint64_t part_bytes) const;
+  /// A plan with parts, and the mean time from a part's first write to its last.
+  struct Cut {
+    Plan plan;
+    double life_s = 0;
+  };
+  [[nodiscard]] Cut cut(const Plan& base, std::uint64_t part_bytes) const;
   [[nodiscard]] double least_part_bytes(const Plan& base) const;
   [[nodiscard]] std::vector<std::uint64_t> part_sizes(const Plan& base, double most_writes) const;
-  [[nodiscard]] std::uint64_t window(const Plan& plan, double seconds) const;
+  [[nodiscard]] std::uint64_t window(const Cut& cut, double lives) const;
   [[nodiscard]] double parts_played(const Plan& plan) const;
   [[nodiscard]] static double writes_per_part(const Plan& plan);
   [[nodiscard]] double set_lives(Plan& plan) const;

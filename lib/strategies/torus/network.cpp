@@ -13,9 +13,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::array<const char*, TorusPlaces::k_dimensions> k_names{"local", "vertical",
-                                                                     "horizontal"};
-
 std::string_view name_of(CollectiveLimit limit) {
   switch (limit) {
   case CollectiveLimit::memory:
@@ -71,8 +68,8 @@ Between torus_between(const Endpoint& endpoint, const std::array<std::uint64_t, 
       forward[r][d] = static_cast<std::uint32_t>(between.names.size());
       for (std::size_t link = 0; link < links; ++link) {
         network.station_bytes_per_s.push_back(rate / static_cast<double>(links));
-        between.names.push_back(
-            fmt::format("rank {} -> {} {}", r, places.next(r, d, link == 1), k_names[d]));
+        between.names.push_back(fmt::format("rank {} -> {} {}", r, places.next(r, d, link == 1),
+                                            TorusPlaces::k_names[d]));
       }
     }
   }

@@ -11,6 +11,7 @@ namespace reckon {
 class TorusPlaces {
 public:
   static constexpr std::size_t k_dimensions = 3; ///< 0 local, 1 vertical, 2 horizontal
+  static constexpr std::array<const char*, k_dimensions> k_names{"local", "vertical", "horizontal"};
 
   explicit TorusPlaces(const std::array<std::uint64_t, k_dimensions>& nodes) : m_nodes(nodes) {}
 

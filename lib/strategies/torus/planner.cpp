@@ -101,6 +101,7 @@ public:
         const Endpoint& endpoint = *inputs.profile.endpoint;
         m_rates[d] = endpoint.link_efficiency * endpoint.rings[d].bytes_per_second;
       }
+      m_scatter = best_scatter(m_shape, m_rates);
       Between links = torus_between(*inputs.profile.endpoint, shape, m_configuration);
       LeastTime least = least_over(links);
       m_ways.emplace(inputs.profile, std::move(links), std::move(least));
@@ -238,10 +239,9 @@ private:
     Plan plan;
     plan.strategy = strategy;
     plan.torus = TorusPlan{m_shape, {}};
-    // On ports, of which a machine has one for all dimensions, no order is better than another.
-    const std::vector<SharedWay> ways = strategy == k_strategies[0] || on_ports()
-                                            ? torus_ways(strategy)
-                                            : best_scatter(m_shape, m_rates);
+    const bool scatters = strategy != k_strategies[0];
+    const std::vector<SharedWay> ways =
+        scatters && !m_scatter.empty() ? m_scatter : torus_ways(strategy);
     plan.parts = cut(m_job.layout, m_inputs.workload, part_bytes, m_options.cutting,
                      m_places.size() * ways.size());
     plan.gradient_bytes = m_job.layout.total_bytes;
@@ -288,8 +288,6 @@ private:
   /// alone, 2 (nodes - 1) gradients pass the links of these dimensions; and of all nodes what an
   /// endpoint gives to communication.
   [[nodiscard]] LeastTime least_over(const Between& between) const {
-    constexpr std::array<const char*, TorusPlaces::k_dimensions> k_names{"local", "vertical",
-                                                                         "horizontal"};
     const double nodes = static_cast<double>(m_places.size());
     LeastTime least;
     const auto raise = [&](double of_nodes, double bytes_per_s, const std::string& stations) {
@@ -307,7 +305,7 @@ private:
         if ((set >> d & 1U) != 0 && m_places.nodes(d) > 1) {
           of_nodes *= static_cast<double>(m_places.nodes(d));
           rate += nodes * m_rates[d];
-          names.emplace_back(k_names[d]);
+          names.emplace_back(TorusPlaces::k_names[d]);
         }
       }
       if (rate > 0) {
@@ -388,6 +386,9 @@ private:
   TorusPlaces m_places;
   std::array<std::uint64_t, 3> m_shape;
   std::array<double, 3> m_rates{}; ///< of an endpoint's links in each dimension, both ways together
+  /// Of an endpoint's links. Empty on ports, of which a machine has one for all dimensions: there
+  /// no order is better than another.
+  std::vector<SharedWay> m_scatter;
   const EndpointConfiguration* m_configuration; ///< of the endpoint; null: only its links count
   ConfiguredWorkload m_configured;
   Job m_job;

@@ -77,8 +77,7 @@ public:
 private:
   /// Who is above a rank in a part's tree; -1: it takes no part.
   [[nodiscard]] std::int64_t parent(std::uint32_t rank, std::uint32_t p) const {
-    const SumTree& tree = m_plan.trees[m_plan.parts.tree[p]];
-    return m_sums ? tree.up[rank] : tree.down[rank];
+    return m_sums ? m_trees.up(rank, p) : m_trees.down(rank, p);
   }
   /// Which part takes a slot after which: of those that a child writes at its parent, and of those
   /// in which a rank without a gradient has what it passes on.
@@ -89,7 +88,7 @@ private:
     m_waits.assign(m_plan.ranks.size(), std::vector<bool>(m_plan.parts.size(), false));
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       for (std::uint32_t r = 0; r < m_plan.ranks.size(); ++r) {
-        if (parent(r, p) < 0 || m_trees.tree(p).root == r || (!m_sums && m_plan.ranks[r].worker)) {
+        if (parent(r, p) < 0 || m_trees.root(p) == r || (!m_sums && m_plan.ranks[r].worker)) {
           continue;
         }
         const Slot slot{r, m_sums ? parent(r, p) : -1, m_trees.slot(p)};
@@ -112,9 +111,9 @@ private:
   }
 
   void lower_sum(std::uint32_t rank, std::uint32_t p, LaneProgram& out) {
-    const bool worker = m_plan.ranks[rank].worker, root = m_trees.tree(p).root == rank;
+    const bool worker = m_plan.ranks[rank].worker, root = m_trees.root(p) == rank;
     const std::uint64_t bytes = m_plan.parts.bytes[p];
-    const std::vector<std::uint32_t>& children = m_trees.tree(p).up_children[rank];
+    const std::vector<std::uint32_t> children = m_trees.up_children(rank, p);
     std::vector<std::uint32_t> depends_on;
     std::vector<Slice> operands;
     if (worker) {
@@ -160,7 +159,7 @@ private:
   void lower_gift(std::uint32_t rank, std::uint32_t p, LaneProgram& out) {
     const std::uint64_t bytes = m_plan.parts.bytes[p];
     std::vector<std::uint32_t> depends_on;
-    if (m_trees.tree(p).root != rank) {
+    if (m_trees.root(p) != rank) {
       depends_on.push_back(
           out.append_await(p, narrow(static_cast<std::uint64_t>(parent(rank, p))), p));
     }

@@ -21,10 +21,9 @@ public:
     m_sent.assign(m_plan.parts.size(), {});
     PlayedPasses passes(m_plan, program, m_plan.ranks[rank].worker);
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
-      const SumTree& tree = m_plan.trees[m_plan.parts.tree[p]];
-      if (tree.up[rank] >= 0 || tree.down[rank] >= 0) {
+      if (m_trees.up(rank, p) >= 0 || m_trees.down(rank, p) >= 0) {
         sums = true;
-        lower_part(rank, p, m_trees.tree(p), program.lanes[m_plan.parts.lane[p]], passes);
+        lower_part(rank, p, program.lanes[m_plan.parts.lane[p]], passes);
       }
     }
     passes.finish();
@@ -32,10 +31,10 @@ public:
   }
 
 private:
-  void lower_part(std::uint32_t rank, std::uint32_t p, const TreePlaces& tree, LaneProgram& out,
-                  PlayedPasses& passes) {
-    const SumTree& parents = m_plan.trees[m_plan.parts.tree[p]];
-    const bool worker = m_plan.ranks[rank].worker, root = tree.root == rank;
+  void lower_part(std::uint32_t rank, std::uint32_t p, LaneProgram& out, PlayedPasses& passes) {
+    const std::int64_t up = m_trees.up(rank, p), down = m_trees.down(rank, p);
+    const std::vector<std::uint32_t> children = m_trees.up_children(rank, p);
+    const bool worker = m_plan.ranks[rank].worker, root = m_trees.root(p) == rank;
     const std::uint64_t bytes = m_plan.parts.bytes[p];
     const std::uint32_t before = m_trees.before(p);
     std::vector<std::uint32_t>& depends_on = m_depends_on;
@@ -45,50 +44,53 @@ private:
     if (worker) {
       operands.push_back(m_trees.own(rank, p));
       const auto wait_for = [&](std::uint32_t part) { // credit
-        if (part != k_no_op && m_back[part] != k_no_op) {
+        if (part != k_no_op && m_back[part] != k_no_op &&
+            std::ranges::find(depends_on, m_back[part]) == depends_on.end()) {
           depends_on.push_back(m_back[part]);
         }
       };
-      wait_for(before);
-      std::ranges::for_each(m_trees.before_neighbours(p), wait_for);
+      if (!root) { // who writes into a slot of another
+        wait_for(before);
+        std::ranges::for_each(m_trees.pace(p), wait_for);
+      }
       passes.add_ready(p, depends_on);
     }
-    for (const std::uint32_t child : tree.up_children[rank]) {
+    for (const std::uint32_t child : children) {
       operands.push_back(m_trees.inbox(child, p));
       depends_on.push_back(out.append_await(p, child, m_trees.tag(p, child)));
     }
     Slice ours = operands.empty() ? m_trees.own(rank, p) : operands.front();
     std::uint32_t ready = worker || depends_on.empty() ? k_no_op : depends_on.front();
-    // A root may give back from the slot that its only child sent to if all takes this way back.
-    const bool kept = !worker && root && tree.down_children[rank] != tree.up_children[rank];
+    // A root may give back from the slot that its only child sent to if all takes this way back,
+    // and nobody steps it.
+    const bool kept =
+        !worker && root && (m_plan.update || m_trees.down_children(rank, p) != children);
     if (operands.size() > 1 || kept) {
       if (!worker && before != k_no_op) { // what we sent from this slot
         depends_on.insert(depends_on.end(), m_sent[before].begin(), m_sent[before].end());
       }
-      Op op{.dtype = m_dtype[p], .part = p, .destination = m_trees.own(rank, p), .bytes = bytes};
+      const Op op{.stores = worker ? Stores::cached : m_plan.stores, // a worker's is an operand
+                  .dtype = m_dtype[p],
+                  .part = p,
+                  .destination = m_trees.own(rank, p),
+                  .bytes = bytes};
       ours = op.destination;
-      if (operands.size() > 1) {
-        ready = out.append_reduce(op, operands, depends_on);
-      } else {
-        op.kind = OpKind::copy;
-        op.source = operands.front();
-        ready = out.append(op, depends_on);
-      }
+      ready = out.append_reduce(op, operands, depends_on);
     }
     std::vector<std::uint32_t>& sent = m_sent[p];
-    if (!root && parents.up[rank] >= 0) {
+    if (!root && up >= 0) {
       if (ready != k_no_op) {
         depends_on.assign(1, ready);
       }
-      const auto to = narrow(static_cast<std::uint64_t>(parents.up[rank]));
+      const auto to = narrow(static_cast<std::uint64_t>(up));
       sent.push_back(out.append_write(p, to, m_trees.tag(p, rank), ours, m_trees.inbox(rank, p),
                                       bytes, depends_on));
     }
-    if (!root && parents.down[rank] >= 0) {
-      ready = out.append_await(p, narrow(static_cast<std::uint64_t>(parents.down[rank])), p);
+    if (!root && down >= 0) {
+      ready = out.append_await(p, narrow(static_cast<std::uint64_t>(down)), p);
       ours = m_trees.own(rank, p);
     }
-    if (ready != k_no_op && (root || parents.down[rank] >= 0)) {
+    if (ready != k_no_op && (root || down >= 0)) {
       passes.summed(p, ready);
     }
     // Alone with a part nothing is used; what used its slots before counts.

@@ -98,13 +98,6 @@ private:
     std::vector<std::uint32_t> depends_on;
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) { // one worker: its gradient is the sum
       if (m_plan.parts.lane[p] == lane && m_plan.parts.server[p] == rank && last[p] == k_no_op) {
-        if (!m_plan.ranks[rank].worker) {
-          fail(
-              ErrorKind::input,
-              fmt::format("part {} comes to rank {} from one rank alone, which adds nothing to it; "
-                          "make the step at the workers (--update worker)",
-                          p, rank));
-        }
         append_update(out, rank, p, gradient_of(m_plan, p), {});
       }
     }

@@ -41,31 +41,38 @@ struct TreePlaces {
 [[nodiscard]] TreePlaces tree_places(const Plan& plan, std::size_t number);
 
 /// The common part of all lowerings of a plan's trees: the ranks in the tree of each part, and the
-/// place of its bytes. A window of parts has slots in each lane: every child at its parent, and a
-/// rank without a gradient for its sums. Holds a reference to the plan.
+/// place of its bytes. A plan that lists no trees has one for each rank that sums: in a ring the
+/// chain of all workers that ends at that rank, else the star of all workers around it. A window of
+/// parts has slots in each lane: every child at its parent, and a rank without a gradient for its
+/// sums. Holds a reference to the plan.
 class PlanTrees {
 public:
   enum class Windows {
-    of_lanes, ///< all trees of a lane have one, of window_parts
-    /// Each tree has its own window, as long as a part's life in the tree (SumTree::life_seconds)
-    /// is; window_parts is that of all trees of a lane together. Where lives are unknown as
-    /// of_lanes.
+    of_lanes, ///< all trees of a lane have one, of window_parts, and share its slots
+    /// Each tree has slots of its own. Listed trees share window_parts by their shares and by the
+    /// life of a part in them (SumTree::life_seconds); each chain of a ring has window_parts.
+    /// Stars, and trees of unknown lives, have the slots that a lane's window of window_parts
+    /// needs.
     of_trees
   };
-  /// Throws as tree_places().
+  /// Throws as tree_places(), and Error{input} where the plan has more parts than tags can name.
   PlanTrees(const Plan& plan, Windows windows);
 
-  [[nodiscard]] const TreePlaces& tree(std::uint32_t p) const {
-    return m_trees[m_plan.parts.tree[p]];
-  }
+  [[nodiscard]] std::uint32_t root(std::uint32_t p) const { return narrow(m_plan.parts.server[p]); }
+  /// Who is above a rank in a part's tree, up or down: at the root itself; -1: it takes no part.
+  [[nodiscard]] std::int64_t up(std::uint32_t rank, std::uint32_t p) const;
+  [[nodiscard]] std::int64_t down(std::uint32_t rank, std::uint32_t p) const;
+  [[nodiscard]] std::vector<std::uint32_t> up_children(std::uint32_t rank, std::uint32_t p) const;
+  [[nodiscard]] std::vector<std::uint32_t> down_children(std::uint32_t rank, std::uint32_t p) const;
   [[nodiscard]] std::uint64_t lanes() const { return m_lanes; }
   /// The part that had a part's slots before; k_no_op: no part.
   [[nodiscard]] std::uint32_t before(std::uint32_t p) const { return m_before[p]; }
-  /// The parts that had the slots of its neighbours before, the first and the fourth before it in
-  /// the lane, where trees have windows of their own. Waiting for these too keeps pace with the
-  /// other trees, and late data hold up everything after them.
-  [[nodiscard]] const std::array<std::uint32_t, 2>& before_neighbours(std::uint32_t p) const {
-    return m_before_neighbours[p];
+  /// Other parts that a worker waits for before it sends a part, so that late data hold up
+  /// everything after them: the last that is out of the lane's window; where listed trees have
+  /// windows of their own, those that had the slots of the first and the fourth part before it in
+  /// the lane.
+  [[nodiscard]] const std::array<std::uint32_t, 2>& pace(std::uint32_t p) const {
+    return m_pace[p];
   }
   /// Number of a part's slot, below slots(); of_lanes.
   [[nodiscard]] std::uint64_t slot(std::uint32_t p) const { return m_slot[p]; }
@@ -83,20 +90,34 @@ public:
   [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank, bool keeps) const;
 
 private:
+  enum class Shape { listed, chains, stars };
+
+  [[nodiscard]] std::size_t tree(std::size_t p) const;
+  [[nodiscard]] std::size_t trees() const;
+  [[nodiscard]] std::uint32_t neighbour(std::uint32_t rank, bool next) const;
+  [[nodiscard]] std::uint64_t number_at(std::uint32_t root, std::uint32_t child) const;
   void number_slots();
   void place_slots();
-  [[nodiscard]] std::vector<std::uint64_t> windows_of(const std::vector<double>& parts) const;
+  void place_listed();
+  [[nodiscard]] std::vector<std::vector<std::uint64_t>> lengths() const;
+  [[nodiscard]] std::vector<std::uint64_t> by_life(const std::vector<double>& parts) const;
 
   const Plan& m_plan;
-  std::vector<TreePlaces> m_trees;
-  std::uint64_t m_lanes, m_slot_bytes;
+  Shape m_shape;
+  std::vector<TreePlaces> m_trees;      ///< listed
+  std::vector<std::uint32_t> m_workers; ///< of a ring in its order
+  std::vector<std::uint32_t> m_place;   ///< by rank: its place among them
+  std::uint64_t m_lanes = 1, m_window, m_slot_bytes;
   bool m_by_tree;                     ///< windows are of trees, not of lanes
+  bool m_lives;                       ///< and as long as parts live in them
   std::vector<std::uint64_t> m_slots; ///< of all lanes; by tree, or of all trees
   std::vector<std::uint32_t> m_before;
-  std::vector<std::array<std::uint32_t, 2>> m_before_neighbours;
-  std::vector<std::uint64_t> m_slot;               ///< by part
-  std::vector<std::vector<std::uint64_t>> m_inbox; ///< [tree][child]: bytes before it at its parent
-  std::vector<std::vector<std::uint64_t>> m_sum;   ///< [tree][rank]: bytes before it; by tree
+  std::vector<std::array<std::uint32_t, 2>> m_pace;
+  std::vector<std::uint64_t> m_slot; ///< by part
+  /// Listed: [tree][child]: bytes before it at its parent. Chains: [0][tree]: the same at each
+  /// rank.
+  std::vector<std::vector<std::uint64_t>> m_inbox;
+  std::vector<std::vector<std::uint64_t>> m_sum;         ///< listed: [tree][rank]: bytes before it
   std::vector<std::uint64_t> m_inbox_bytes, m_sum_bytes; ///< by rank
 };
 

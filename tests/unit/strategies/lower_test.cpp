@@ -309,7 +309,7 @@ TEST(Lower, ARankOfARingStartsAPartWhenTheOneAWindowBeforeIsBack) {
             const Op& op = lane.ops()[i];
             // Sums start at the rank after the owner, and only they are sent unsummed.
             if (op.kind != OpKind::write || plan.parts.server[op.part] != (rank + n - 1) % n ||
-                op.tag != op.part) {
+                op.tag == op.part) {
               continue;
             }
             started.push_back(op.part);
@@ -321,7 +321,7 @@ TEST(Lower, ARankOfARingStartsAPartWhenTheOneAWindowBeforeIsBack) {
             const Op& back = lane.ops()[lane.dependencies(i).front()];
             EXPECT_EQ(back.kind, OpKind::await);
             EXPECT_EQ(back.part, started[started.size() - 1 - window]);
-            EXPECT_EQ(back.tag, plan.parts.size() + back.part); // its sum, not an operand
+            EXPECT_EQ(back.tag, back.part); // its sum, not an operand
           }
           starts += started.size();
         }

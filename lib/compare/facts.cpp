@@ -129,6 +129,7 @@ constexpr FactRule k_rules[] = {
     {"plan", "stores", grouped, "parts"},
     {"plan", "sums", grouped, "parts"},
     {"plan", "ring_order", grouped, "parts"},
+    {"plan", "groups", grouped, "parts"},
     {"plan", "parts", own, ""},
     {"plan", "queues", grouped, "routing"},
     {"plan", "trees/*/share", own, ""},

@@ -305,6 +305,20 @@ void check_ring_order(const Plan& plan, const JsonView& view) {
   }
 }
 
+void check_groups(const Plan& plan, const JsonView& view) {
+  const auto workers =
+      static_cast<std::uint64_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
+  if (plan.groups > workers) {
+    view.at("groups").fail(fmt::format("must be at most {}, the number of workers", workers));
+  }
+  if (plan.groups > 0 && (!plan.trees.empty() || plan.torus || plan.sums_in_place ||
+                          plan.asynchronous || plan.strategy == "ring")) {
+    view.at("groups").fail(
+        "does not go with trees, a torus, a ring, sums in place and asynchronous "
+        "training");
+  }
+}
+
 void check(const Plan& plan, const JsonView& view) {
   if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
                    [](const PlanRank& r) { return r.worker; })) {
@@ -320,6 +334,7 @@ void check(const Plan& plan, const JsonView& view) {
     check_shape(*plan.torus, below(view, "torus/shape"), plan.ranks.size());
   }
   check_ring_order(plan, view);
+  check_groups(plan, view);
   check_parts(plan, view.at("parts"));
   check_routing(plan, view);
   if (plan.passes) {
@@ -624,6 +639,9 @@ void describe(Visitor& v, Plan& p) {
     "memory and writes the sum there. Absent: sent.");
   v("ring_order", p.ring_order, k_count.maybe(),
     "Order of the workers' ranks in the ring of strategy ring; absent: by number.");
+  v("groups", p.groups, k_count.maybe(),
+    "In this many groups of the workers, of neighbours and as equal as can be, each part is summed "
+    "by one rank first, then over the groups; absent: there are none.");
   v("parts", p.parts, k_any, "The pieces of the gradient.");
   v("update", p.update, k_any, "The optimizer's step; absent: the plan has no step.");
   v("asynchronous", p.asynchronous, k_any, "Present if no worker waits for another.");

@@ -287,6 +287,8 @@ struct Plan {
   std::uint64_t window_parts = 1;
   /// For strategy "ring": the workers in the order of the ring; empty: by number.
   std::vector<std::uint64_t> ring_order;
+  /// In this many groups of the workers each part is summed first; 0: there are none.
+  std::uint64_t groups = 0;
   Parts parts;
   Collective collective = Collective::all_reduce; ///< all others need trees
   std::uint64_t root = 0;                         ///< root of a broadcast or a reduce; otherwise 0

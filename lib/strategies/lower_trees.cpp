@@ -18,6 +18,7 @@ public:
   void lower(std::uint32_t rank, RankProgram& program) {
     bool sums = false;
     m_back.assign(m_plan.parts.size(), k_no_op);
+    m_latest.assign(m_trees.lanes(), k_no_op);
     m_sent.assign(m_plan.parts.size(), {});
     PlayedPasses passes(m_plan, program, m_plan.ranks[rank].worker);
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
@@ -93,8 +94,13 @@ private:
     if (ready != k_no_op && (root || down >= 0)) {
       passes.summed(p, ready);
     }
-    // Alone with a part nothing is used; what used its slots before counts.
-    m_back[p] = ready == k_no_op && before != k_no_op ? m_back[before] : ready;
+    // Alone with a part nothing is used; what used its slots before counts. A worker that is the
+    // root sends nothing before its sum: what came back before counts.
+    std::uint32_t& latest = m_latest[m_plan.parts.lane[p]];
+    m_back[p] = worker && root                          ? latest
+                : ready == k_no_op && before != k_no_op ? m_back[before]
+                                                        : ready;
+    latest = m_back[p];
     for (const std::uint32_t child : m_trees.receivers(rank, p)) {
       depends_on.assign(ready == k_no_op ? 0 : 1, ready);
       sent.push_back(out.append_write(p, child, p, ours, m_trees.own(child, p), bytes, depends_on));
@@ -107,6 +113,7 @@ private:
   std::vector<std::uint32_t> m_depends_on; ///< of the op in hand
   std::vector<Slice> m_operands;
   std::vector<std::uint32_t> m_back;              ///< by part: when the sum is here
+  std::vector<std::uint32_t> m_latest;            ///< by lane: of these the last
   std::vector<std::vector<std::uint32_t>> m_sent; ///< by part: our writes
 };
 

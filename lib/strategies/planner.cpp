@@ -107,7 +107,7 @@ void draft(const SharesJob& job, Choice& choice) {
       break;
     }
     Choice other = by_formula;
-    other.shape = shape_for(job, size, other.solution.ring);
+    other.shape = shape_for(job, size, other.solution);
     other.shape.part_bytes = size;
     draft_cut(job, other);
     if (other.prediction.mid_seconds < (1 - tolerance(job)) * choice.prediction.mid_seconds) {

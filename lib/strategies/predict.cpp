@@ -32,6 +32,28 @@ struct PortTimes {
   double fill_s = 0;
 };
 
+/// What a lane of each rank adds up in a second: the same of all that work, and of all others.
+class LaneRates {
+public:
+  LaneRates(const CostModel& model, const PartShape& shape, std::size_t operands, Estimate e)
+      : m_model(model), m_shape(shape), m_operands(operands), m_estimate(e) {}
+  [[nodiscard]] double of(const RankModel& rank) {
+    std::optional<double>& rate = rank.worker ? m_worker : m_server;
+    if (!rate) {
+      rate = m_model.sum_rate(rank, m_shape.dtype, m_operands, m_shape.part_bytes)
+                 .slow_to_fast(m_estimate);
+    }
+    return *rate;
+  }
+
+private:
+  const CostModel& m_model;
+  const PartShape& m_shape;
+  std::size_t m_operands;
+  Estimate m_estimate;
+  std::optional<double> m_worker, m_server;
+};
+
 /// What the slowest uplink takes.
 double uplink_seconds(const CostModel& model, const Load& load, Estimate e) {
   return load.uplink_seconds / model.uplink_share(load.slowest_uplink).slow_to_fast(e);
@@ -42,21 +64,18 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
                        Estimate e) {
   PortTimes times;
   const double efficiency = model.port_efficiency(shape.part_bytes);
-  const auto services = static_cast<double>(std::count_if(
-      load.summed_bytes.begin(), load.summed_bytes.end(), [](double b) { return b > 0; }));
   // Before the first sums come and after the last parts have left, a server waits for one part from
   // each worker and gives one to each; a worker waits for all services.
-  const double at_once = services + static_cast<double>(load.operands);
+  LaneRates lanes(model, shape, load.operands, e);
   double longest = 0;
-  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+  for (const auto& [r, count] : load.alike) {
     if (load.egress_bytes[r] <= 0) {
       continue;
     }
     const RankModel& rank = model.ranks()[r];
     const double rate = rank.port_rate(e) * efficiency;
     const double port = load.port_bytes(r) / rate;
-    const double lane_rate =
-        model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
+    const double lane_rate = lanes.of(rank);
     const double summing = load.summed_bytes[r] / (lane_rate * rank.lanes);
     if (std::max(port, summing) > longest) {
       longest = std::max(port, summing);
@@ -64,25 +83,28 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
       times.reduction_s = std::max(0.0, summing - port);
     }
     const double one_sum = shape.part_bytes * static_cast<double>(load.operands - 1) / lane_rate;
-    times.fill_s = std::max(times.fill_s, at_once * shape.part_bytes / rate + one_sum);
+    times.fill_s = std::max(times.fill_s,
+                            load.parts_of_fill * shape.part_bytes / rate + load.levels * one_sum);
   }
   times.transport_s = std::max(times.transport_s, uplink_seconds(model, load, e) / efficiency);
-  times.fill_s += 2 * model.latency_s();
+  times.fill_s += 2 * load.levels * model.latency_s();
   return times;
 }
 
 /// A ring of the model's workers for equation 14b, but for what its ports and lanes are busy.
-RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
+RingSteps ring_of(const CostModel& model, const Load& load, const PartShape& shape, Estimate e) {
   RingSteps steps;
   steps.ranks = 0;
   steps.latency_s = model.mean_latency_s();
-  for (const std::size_t r : model.workers()) { // a part passes each: what counts is their mean
+  const double efficiency = model.port_efficiency(shape.part_bytes);
+  LaneRates lanes(model, shape, 2, e);
+  for (const auto& [r, count] : load.alike) { // a part passes each: what counts is their mean
     const RankModel& rank = model.ranks()[r];
-    ++steps.ranks;
-    steps.write_s +=
-        shape.part_bytes / (rank.port_rate(e) * model.port_efficiency(shape.part_bytes));
-    steps.sum_s +=
-        shape.part_bytes / model.sum_rate(rank, shape.dtype, 2, shape.part_bytes).slow_to_fast(e);
+    if (rank.worker) {
+      steps.ranks += count;
+      steps.write_s += count * shape.part_bytes / (rank.port_rate(e) * efficiency);
+      steps.sum_s += count * shape.part_bytes / lanes.of(rank);
+    }
   }
   steps.write_s /= steps.ranks;
   steps.sum_s /= steps.ranks;
@@ -92,20 +114,19 @@ RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
 /// Equation 14b: what it takes beyond the busiest port and the sums is fill.
 PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& shape, Estimate e) {
   const double efficiency = model.port_efficiency(shape.part_bytes);
-  RingSteps steps = ring_of(model, shape, e);
+  RingSteps steps = ring_of(model, load, shape, e);
   PortTimes times;
   times.transport_s = uplink_seconds(model, load, e) / efficiency;
+  LaneRates lanes(model, shape, load.operands, e);
   double summing = 0;
-  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+  for (const auto& [r, count] : load.alike) {
     if (load.egress_bytes[r] <= 0) {
       continue;
     }
     const RankModel& rank = model.ranks()[r];
-    const double lane_rate =
-        model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
     times.transport_s =
         std::max(times.transport_s, load.port_bytes(r) / (rank.port_rate(e) * efficiency));
-    summing = std::max(summing, load.summed_bytes[r] / (lane_rate * rank.lanes));
+    summing = std::max(summing, load.summed_bytes[r] / (lanes.of(rank) * rank.lanes));
   }
   times.reduction_s = std::max(0.0, summing - times.transport_s);
   const double hops = steps.ranks - 1, port_step_s = times.transport_s / (2 * hops);
@@ -140,8 +161,7 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
         "fewer bytes between the racks: a sum in each rack first, or more servers in each rack";
   }
   // Whole parts may leave the slowest port less than its exact share: then that is the bound.
-  p.bound_seconds =
-      std::min(p.bound_seconds, std::max(port_seconds(load, model), load.uplink_seconds));
+  p.bound_seconds = std::min(p.bound_seconds, std::max(load.port_seconds, load.uplink_seconds));
   for (const Estimate e : k_estimates) {
     const PortTimes times =
         solution.ring ? ring_times(model, load, shape, e) : server_times(model, load, shape, e);
@@ -158,14 +178,13 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
 
 } // namespace
 
-double ring_chain_seconds(const CostModel& model, const PartShape& shape) {
-  const RingSteps steps = ring_of(model, shape, Estimate::mid);
+double ring_chain_seconds(const CostModel& model, const Load& load, const PartShape& shape) {
+  const RingSteps steps = ring_of(model, load, shape, Estimate::mid);
   return steps.ranks < 2 ? 0 : ring_seconds(steps);
 }
 
-Prediction predict(const CostModel& model, const Solution& solution, std::span<const double> loads,
+Prediction predict(const CostModel& model, const Solution& solution, const Load& load,
                    const PartShape& shape) {
-  const Load load = load_of(solution, model, loads);
   if (sum(load.egress_bytes) == 0) {
     Prediction p;
     p.bound_by = "nothing has to move: one worker's gradient is its own sum";

@@ -19,18 +19,19 @@ struct PartShape {
   bool in_place = false;     ///< sums are made in place (Plan::sums_in_place)
 };
 
-/// Bound and predicted time of one iteration when the ranks own `loads` bytes each.
+/// Bound and predicted time of one iteration with this load, of load_of(), of the solution's ranks.
 ///
 /// Ports: each rank's traffic over its port at the rate for that part size overlaps the summation
 /// on its lanes; the slower of the two at the slowest rank is the steady time. Filling the pipeline
 /// adds the time until the first sums come back: one part from each of the ranks that talk at once.
 ///
 /// One machine: predict_on_machine().
-[[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
-                                 std::span<const double> loads, const PartShape& shape);
+[[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution, const Load& load,
+                                 const PartShape& shape);
 
 /// The time of a single part round the ring of the model's workers and back, hop by hop, on ports.
-[[nodiscard]] double ring_chain_seconds(const CostModel& model, const PartShape& shape);
+[[nodiscard]] double ring_chain_seconds(const CostModel& model, const Load& load,
+                                        const PartShape& shape);
 
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).

@@ -80,6 +80,7 @@ Plan together(const Plan& plan) {
   few.runs = plan.runs;
   few.gradient_bytes = plan.gradient_bytes;
   few.ring_order = plan.ring_order;
+  few.groups = plan.groups;
   few.collective = plan.collective;
   few.root = plan.root;
   few.trees = plan.trees;

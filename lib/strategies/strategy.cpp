@@ -3,12 +3,14 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "strategies/shares/stars.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace reckon {
 namespace {
@@ -138,6 +140,42 @@ void solve_split(Solution& s, const Star& star, const CostModel& model) {
   }
 }
 
+/// Equation 8c. Racks are groups of their own kind.
+void solve_two_levels(Solution& s, const Star& star, const CostModel& model) {
+  const std::size_t workers = model.workers().size();
+  s.reason = model.one_machine() ? "the ranks share one machine"
+             : model.racks().size() > 1
+                 ? "the machines are in racks, which rack_hierarchical sums in first"
+             : !std::all_of(model.workers().begin(), model.workers().end(),
+                            [&](std::size_t r) { return model.ranks()[r].server; })
+                 ? "the roles let some worker's machine not serve"
+                 : "";
+  if (!s.reason.empty()) {
+    return;
+  }
+  const auto n = static_cast<double>(workers);
+  s.groups = static_cast<std::size_t>(std::ceil(std::sqrt(n)));
+  const auto served =
+      static_cast<double>(Stars(model.workers(), model.servers(), s.groups).served_groups());
+  Star slower = star;
+  for (double& rate : slower.server_bytes_per_s) {
+    rate *= n / (n + 2 * served);
+  }
+  const StarSplit split = solve_star_split(slower);
+  take_shares(s, split, model);
+  s.fixed_shares = true;
+  describe_limit(s, slower, split, model, "equation 8c");
+  s.quantities.push_back({"groups",
+                          static_cast<double>(s.groups),
+                          "equation 8c: the root of n workers, in which a part is summed first",
+                          {{"n", n}, {"M", star.model_bytes}}});
+  s.quantities.push_back(
+      {"split_seconds",
+       split.time_s,
+       "equation 8, a server's port counted as n / (n + 2 H) of it, H groups that servers head",
+       {{"n", n}, {"H", served}, {"M", star.model_bytes}}});
+}
+
 /// What crosses the racks' uplinks, from bytes that each rank sends to each other.
 void add_uplinks(Load& load, const CostModel& model) {
   for (const auto& [rack, bytes] : load.uplink_bytes) {
@@ -147,6 +185,22 @@ void add_uplinks(Load& load, const CostModel& model) {
       load.slowest_uplink = rack;
     }
   }
+}
+
+void add_alike(Load& load, const CostModel& model) {
+  const auto of = [&](std::size_t r) {
+    const RankModel& rank = model.ranks()[r];
+    const Rate& share = rank.port_share;
+    return std::tuple(load.egress_bytes[r], load.ingress_bytes[r], load.summed_bytes[r],
+                      rank.worker, rank.lanes, rank.port_bytes_per_s, share.lo, share.hi);
+  };
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    if (load.alike.empty() || of(r) != of(load.alike.back().first)) {
+      load.alike.push_back({r, 0});
+    }
+    ++load.alike.back().count;
+  }
+  load.port_seconds = port_seconds(load, model);
 }
 
 } // namespace
@@ -161,7 +215,7 @@ double port_seconds(const Load& load, const CostModel& model) {
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated",
-                                              "ps_noncolocated"};
+                                              "ps_noncolocated", k_two_level_split};
   return names;
 }
 
@@ -209,6 +263,8 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
                              {"B", least(star.worker_bytes_per_s)}}});
   } else if (strategy == "byteps_split") {
     solve_split(s, star, model);
+  } else if (strategy == k_two_level_split) {
+    solve_two_levels(s, star, model);
   } else {
     fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy,
                                        fmt::join(strategy_names(), ", ")));
@@ -220,10 +276,10 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
   const auto n = model.workers().size();
   const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
   Load load;
-  load.egress_bytes.assign(loads.size(), 0);
-  load.ingress_bytes.assign(loads.size(), 0);
-  load.summed_bytes.assign(loads.size(), 0);
   if (solution.ring) {
+    load.egress_bytes.assign(loads.size(), 0);
+    load.ingress_bytes.assign(loads.size(), 0);
+    load.summed_bytes.assign(loads.size(), 0);
     for (std::size_t i = 0; i < n && n > 1; ++i) {
       const std::size_t r = solution.ring_order[i], next = solution.ring_order[(i + 1) % n],
                         previous = solution.ring_order[(i + n - 1) % n];
@@ -237,16 +293,10 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
       }
     }
     add_uplinks(load, model);
+    add_alike(load, model);
     return load;
   }
-  load.operands = std::max<std::size_t>(2, n);
-  for (std::size_t r = 0; r < loads.size(); ++r) {
-    const double others = static_cast<double>(n) - (model.ranks()[r].worker ? 1 : 0);
-    const double own =
-        model.ranks()[r].worker ? total - loads[r] : 0; // a worker's gradient, less what stays here
-    load.egress_bytes[r] = load.ingress_bytes[r] = own + others * loads[r];
-    load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
-  }
+  load = Stars(model.workers(), model.servers(), solution.groups).load_of(loads);
   const std::size_t racks = model.racks().size();
   std::vector<double> workers(racks, 0), served(racks, 0); // by rack
   for (std::size_t r = 0; r < loads.size(); ++r) {
@@ -260,6 +310,7 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
         (static_cast<double>(n) - workers[rack]) * served[rack];
   }
   add_uplinks(load, model);
+  add_alike(load, model);
   return load;
 }
 

@@ -26,10 +26,14 @@ struct Solution {
   bool fixed_shares = false;
   bool ring = false; ///< sums travel round the ring of workers instead of to a server
   std::vector<std::size_t> ring_order; ///< for a ring: the workers in the order of sending
+  std::size_t groups = 0;              ///< of workers, for trees of two levels; 0: of one level
 };
 
+/// The strategy whose sums are made in groups of workers first, then over the groups.
+inline constexpr const char* k_two_level_split = "two_level_split";
+
 /// The strategies that give each rank a share of the gradient to sum: "ring", "ps_noncolocated",
-/// "ps_colocated", "byteps_split".
+/// "ps_colocated", "byteps_split", and "two_level_split".
 [[nodiscard]] const std::vector<std::string>& strategy_names();
 
 /// Solves one scheme's equations for the model's ranks and a gradient of `model_bytes`.
@@ -45,6 +49,17 @@ struct Load {
   }
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
+  /// Parts that pass a port, and sums that are made one after another, from a part's first write to
+  /// its last; of servers' schemes.
+  double parts_of_fill = 0, levels = 1;
+  double port_seconds = 0; ///< until the busiest port is done; with `alike` set by load_of()
+  /// Neighbouring ranks that have equal ports, send, receive and sum as much, and play one role: of
+  /// each such group the first rank, and how many they are.
+  struct AlikeRanks {
+    std::size_t first = 0;
+    double count = 1;
+  };
+  std::vector<AlikeRanks> alike;
   /// The bytes that leave each rack of the model (as many come in), and when the slowest uplink is
   /// done.
   std::map<std::string, double> uplink_bytes;
@@ -53,7 +68,7 @@ struct Load {
 };
 [[nodiscard]] Load load_of(const Solution& solution, const CostModel& model,
                            std::span<const double> loads);
-/// Time until the busiest port is done.
+/// Time until the busiest port is done, of any load.
 [[nodiscard]] double port_seconds(const Load& load, const CostModel& model);
 
 } // namespace reckon

@@ -3,6 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
+#include "strategies/part_trees.hpp"
 
 #include <array>
 #include <cstddef>
@@ -30,40 +31,36 @@ inline constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
   return {k_gradient_buffer, plan.parts.offset_bytes[part]};
 }
 
-/// A tree as its ranks see it.
-struct TreePlaces {
-  std::uint32_t root = 0;
-  std::vector<std::vector<std::uint32_t>> up_children, down_children; ///< by rank
-};
-
-/// For plan.trees[number]. Throws Error{input} when it does not hold every worker that the
-/// collective uses once, or some rank hands on data that it cannot have.
-[[nodiscard]] TreePlaces tree_places(const Plan& plan, std::size_t number);
-
 /// The common part of all lowerings of a plan's trees: the ranks in the tree of each part, and the
-/// place of its bytes. A plan that lists no trees has one for each rank that sums: in a ring the
-/// chain of all workers that ends at that rank, else the star of all workers around it. A window of
-/// parts has slots in each lane: every child at its parent, and a rank without a gradient for its
-/// sums. Holds a reference to the plan.
+/// place of its bytes. A window of parts has slots in each lane: every child at its parent, and a
+/// rank without a gradient for its sums. Holds a reference to the plan.
 class PlanTrees {
 public:
   enum class Windows {
     of_lanes, ///< all trees of a lane have one, of window_parts, and share its slots
     /// Each tree has slots of its own. Listed trees share window_parts by their shares and by the
-    /// life of a part in them (SumTree::life_seconds); each chain of a ring has window_parts.
-    /// Stars, and trees of unknown lives, have the slots that a lane's window of window_parts
-    /// needs.
+    /// life of a part in them (SumTree::life_seconds); each chain of a ring has window_parts. Other
+    /// trees have the slots that a lane's window of window_parts needs.
     of_trees
   };
-  /// Throws as tree_places(), and Error{input} where the plan has more parts than tags can name.
+  /// Throws as PartTrees, and Error{input} where the plan has more parts than tags can name.
   PlanTrees(const Plan& plan, Windows windows);
 
   [[nodiscard]] std::uint32_t root(std::uint32_t p) const { return narrow(m_plan.parts.server[p]); }
-  /// Who is above a rank in a part's tree, up or down: at the root itself; -1: it takes no part.
-  [[nodiscard]] std::int64_t up(std::uint32_t rank, std::uint32_t p) const;
-  [[nodiscard]] std::int64_t down(std::uint32_t rank, std::uint32_t p) const;
-  [[nodiscard]] std::vector<std::uint32_t> up_children(std::uint32_t rank, std::uint32_t p) const;
-  [[nodiscard]] std::vector<std::uint32_t> down_children(std::uint32_t rank, std::uint32_t p) const;
+  /// As PartTrees, of a part's tree.
+  [[nodiscard]] std::int64_t up(std::uint32_t rank, std::uint32_t p) const {
+    return m_trees.up(rank, m_trees.of(p));
+  }
+  [[nodiscard]] std::int64_t down(std::uint32_t rank, std::uint32_t p) const {
+    return m_trees.down(rank, m_trees.of(p));
+  }
+  [[nodiscard]] std::vector<std::uint32_t> up_children(std::uint32_t rank, std::uint32_t p) const {
+    return m_trees.up_children(rank, m_trees.of(p));
+  }
+  [[nodiscard]] std::vector<std::uint32_t> down_children(std::uint32_t rank,
+                                                         std::uint32_t p) const {
+    return m_trees.down_children(rank, m_trees.of(p));
+  }
   [[nodiscard]] std::uint64_t lanes() const { return m_lanes; }
   /// The part that had a part's slots before; k_no_op: no part.
   [[nodiscard]] std::uint32_t before(std::uint32_t p) const { return m_before[p]; }
@@ -90,23 +87,14 @@ public:
   [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank, bool keeps) const;
 
 private:
-  enum class Shape { listed, chains, stars };
-
-  [[nodiscard]] std::size_t tree(std::size_t p) const;
-  [[nodiscard]] std::size_t trees() const;
-  [[nodiscard]] std::uint32_t neighbour(std::uint32_t rank, bool next) const;
-  [[nodiscard]] std::uint64_t number_at(std::uint32_t root, std::uint32_t child) const;
   void number_slots();
   void place_slots();
-  void place_listed();
+  void place_alike();
   [[nodiscard]] std::vector<std::vector<std::uint64_t>> lengths() const;
   [[nodiscard]] std::vector<std::uint64_t> by_life(const std::vector<double>& parts) const;
 
   const Plan& m_plan;
-  Shape m_shape;
-  std::vector<TreePlaces> m_trees;      ///< listed
-  std::vector<std::uint32_t> m_workers; ///< of a ring in its order
-  std::vector<std::uint32_t> m_place;   ///< by rank: its place among them
+  PartTrees m_trees;
   std::uint64_t m_lanes = 1, m_window, m_slot_bytes;
   bool m_by_tree;                     ///< windows are of trees, not of lanes
   bool m_lives;                       ///< and as long as parts live in them
@@ -114,10 +102,9 @@ private:
   std::vector<std::uint32_t> m_before;
   std::vector<std::array<std::uint32_t, 2>> m_pace;
   std::vector<std::uint64_t> m_slot; ///< by part
-  /// Listed: [tree][child]: bytes before it at its parent. Chains: [0][tree]: the same at each
-  /// rank.
+  /// [tree][child]: bytes before it at its parent; of chains [0][tree]: before the tree, at any.
   std::vector<std::vector<std::uint64_t>> m_inbox;
-  std::vector<std::vector<std::uint64_t>> m_sum;         ///< listed: [tree][rank]: bytes before it
+  std::vector<std::vector<std::uint64_t>> m_sum; ///< [tree][rank]: bytes before it; none in stars
   std::vector<std::uint64_t> m_inbox_bytes, m_sum_bytes; ///< by rank
 };
 

@@ -278,7 +278,7 @@ std::string why_no_trees(const PlanInputs& inputs, const PlanOptions& options, c
   if (workers < 2) {
     return "one worker alone sums nothing";
   }
-  if (CostModel(inputs.profile, inputs.roles, options.transport, options.what_if).one_machine()) {
+  if (plan.ranks.front().port_bytes_per_second <= 0) { // processes of one machine
     std::string remedy;
     for (const auto& [kind, places] :
          {std::pair(ObjectKind::numa_node, "numa"), std::pair(ObjectKind::gpu, "gpu")}) {

@@ -3,6 +3,8 @@
 
 #include "strategies/update.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -41,7 +43,7 @@ bool unequal_ports(const CostModel& model) {
 /// when they are summed: of 8 ranks on 2 processors 4 to 5 parts are 1.05 to 1.75 times as fast
 /// as 40, over each transport. In a ring with unequal ports what keeps them busy, and no less
 /// than k_ring_bytes.
-double window_for(const SharesJob& job, double part_bytes, bool ring) {
+double window_for(const SharesJob& job, double part_bytes, const Solution& solution) {
   const CostModel& model = job.model();
   const double rate = model.one_machine() ? model.shared_rate(2, part_bytes).mid
                                           : model.ranks().front().port_bytes_per_s;
@@ -50,14 +52,17 @@ double window_for(const SharesJob& job, double part_bytes, bool ring) {
     const auto at_work = static_cast<double>(std::min(model.ranks().size(), model.cores()));
     return std::max(4.0, 2 * at_work) + std::min(64.0, std::ceil(round_trip_parts));
   }
-  if (ring && unequal_ports(model)) {
+  if (solution.ring && unequal_ports(model)) {
     // A part is sent on n times before its sum is back, and each port sends 2 (n - 1) / n of the
     // gradient: by Little's law n / (2 (n - 1)) equal parts keep it busy.
     const double hops = static_cast<double>(job.workers.size()), others = std::max(1.0, hops - 1);
     const double busy = std::ceil(hops / (2 * others) * (1 + round_trip_parts / 2));
     return std::max(busy, std::floor(k_ring_bytes / (hops * part_bytes)));
   }
-  return std::max(4 * static_cast<double>(job.workers.size()) + std::ceil(round_trip_parts), 8.0);
+  const double workers = static_cast<double>(job.workers.size());
+  const auto groups = static_cast<double>(solution.groups);
+  const double waits = groups > 0 ? 2 * (groups + workers / groups) : workers;
+  return std::max(std::ceil(4 * waits) + std::ceil(round_trip_parts), 8.0);
 }
 
 /// The shortest parts worth a look. On one machine none shorter than those that were rehearsed:
@@ -106,13 +111,13 @@ std::size_t largest_of_best(const std::vector<double>& seconds, double tolerance
 
 } // namespace
 
-PartShape shape_for(const SharesJob& job, double part_bytes, bool ring) {
+PartShape shape_for(const SharesJob& job, double part_bytes, const Solution& solution) {
   PartShape shape;
   shape.dtype = job.dtype;
   shape.part_count = std::max(1.0, std::ceil(job.bytes() / part_bytes));
   shape.part_bytes = std::min(part_bytes, std::ceil(job.bytes() / shape.part_count));
   shape.window_parts = job.options.window_parts ? static_cast<double>(*job.options.window_parts)
-                                                : window_for(job, part_bytes, ring);
+                                                : window_for(job, part_bytes, solution);
   return shape;
 }
 
@@ -137,16 +142,16 @@ namespace {
 
 /// Sums in place, in parts that a service and its peers take turns at evenly; nothing where they
 /// cannot be made so.
-void consider_in_place(const SharesJob& job, Choice& best) {
+void consider_in_place(const SharesJob& job, const Load& load, Choice& best) {
   constexpr std::uint64_t k_part_bytes = 1 << 20; // as measured; it decides nothing but the balance
   if (best.solution.ring || !job.why_not_in_place.empty() ||
       !job.options.sums_in_place.value_or(true)) {
     return;
   }
-  PartShape shape =
-      shape_for(job, static_cast<double>(job.options.part_bytes.value_or(k_part_bytes)), false);
+  PartShape shape = shape_for(
+      job, static_cast<double>(job.options.part_bytes.value_or(k_part_bytes)), best.solution);
   shape.in_place = true;
-  Prediction p = predict(job.model(), best.solution, best.solution.share_bytes, shape);
+  Prediction p = predict(job.model(), best.solution, load, shape);
   lower_bound(p, job.least());
   const bool taken = job.options.sums_in_place || p.mid_seconds < best.prediction.mid_seconds;
   if (!job.options.sums_in_place) {
@@ -156,6 +161,20 @@ void consider_in_place(const SharesJob& job, Choice& best) {
     best.shape = shape;
     best.prediction = std::move(p);
   }
+}
+
+/// Empty: sums can be made in groups of workers first, and it is worth a look.
+std::string why_no_groups(const SharesJob& job) {
+  constexpr std::size_t k_many = 64;
+  if (job.options.async_steps) {
+    return "asynchronous training has one server for each part, and no groups";
+  }
+  if (job.pairs() != nullptr) {
+    return "pairs of machines differ, and its groups do not follow them";
+  }
+  return job.options.strategy != k_two_level_split && job.workers.size() < k_many
+             ? fmt::format("of fewer than {} workers a sum waits for few parts", k_many)
+             : "";
 }
 
 } // namespace
@@ -171,15 +190,20 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
     best.solution.reason =
         "a ring hands sums on from rank to rank, and does not make them in place";
   }
+  if (best.solution.groups > 0) {
+    best.solution.reason = why_no_groups(job);
+  }
   if (!best.solution.reason.empty()) {
     return best;
   }
+  const Load load = load_of(best.solution, job.model(), best.solution.share_bytes);
+  best.exact_port_seconds = load.port_seconds;
   const std::vector<double> sizes = part_sizes(job);
   std::vector<Prediction> predictions;
   std::vector<double> predicted_s, compared_s;
   for (const double size : sizes) {
-    const PartShape shape = shape_for(job, size, best.solution.ring);
-    predictions.push_back(predict(job.model(), best.solution, best.solution.share_bytes, shape));
+    const PartShape shape = shape_for(job, size, best.solution);
+    predictions.push_back(predict(job.model(), best.solution, load, shape));
     lower_bound(predictions.back(), job.least());
     const Prediction& p = predictions.back();
     predicted_s.push_back(p.mid_seconds);
@@ -188,7 +212,7 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
       // What a port's other parts hide of the chain counts, too: with parts as long as that only
       // just allows, every rank that is late makes all others wait.
       compared_s.back() =
-          p.mid_seconds - p.terms.back().seconds + ring_chain_seconds(job.model(), shape);
+          p.mid_seconds - p.terms.back().seconds + ring_chain_seconds(job.model(), load, shape);
     }
   }
   std::size_t chosen = largest_of_best(compared_s, tolerance(job));
@@ -197,10 +221,10 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
       predicted_s[longer] < k_clearly * predicted_s[chosen]) {
     chosen = longer;
   }
-  best.shape = shape_for(job, sizes[chosen], best.solution.ring);
+  best.shape = shape_for(job, sizes[chosen], best.solution);
   best.shape.part_bytes = sizes[chosen];
   best.prediction = std::move(predictions[chosen]);
-  consider_in_place(job, best);
+  consider_in_place(job, load, best);
   if (job.options.optimizer) {
     best.prediction =
         choose_update(job.model(), best.solution, best.solution.share_bytes, best.shape,

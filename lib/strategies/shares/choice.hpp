@@ -11,8 +11,8 @@
 namespace reckon {
 
 /// The gradient in parts of `part_bytes`, with the given window or the one solved for these parts.
-/// `ring`: sums travel round the workers.
-[[nodiscard]] PartShape shape_for(const SharesJob& job, double part_bytes, bool ring);
+[[nodiscard]] PartShape shape_for(const SharesJob& job, double part_bytes,
+                                  const Solution& solution);
 
 /// Part sizes whose predictions differ by at most this fraction of the least count as equal.
 [[nodiscard]] double tolerance(const SharesJob& job);
@@ -21,6 +21,7 @@ namespace reckon {
 struct Choice {
   Solution solution;
   PartShape shape;
+  double exact_port_seconds = 0; ///< of the solved shares
   Prediction prediction;
   /// The same with sums in place instead of sent, or the reverse; absent where only one was wanted.
   std::optional<double> other_sums_seconds;

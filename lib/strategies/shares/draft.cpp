@@ -49,12 +49,6 @@ double cost_of(const SharesJob& job, const Solution& solution, std::size_t r, do
   return ((rank.worker ? job.bytes() - bytes : 0) + others * bytes) / rank.port();
 }
 
-/// Time of a scheme if the ranks owned `loads` bytes: the ports' on a network, the bytes' on one
-/// machine.
-double port_seconds(const SharesJob& job, const Solution& solution, std::span<const double> loads) {
-  return port_seconds(load_of(solution, job.model(), loads), job.model());
-}
-
 /// `load`: of ranks that own `loads` bytes.
 std::vector<PlanRank> ranks_of(const SharesJob& job, const Solution& solution,
                                std::span<const double> loads, const Load& load,
@@ -238,8 +232,9 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
     return cost_of(job, solution, rank, bytes);
   });
   const std::vector<double> loads = loads_of(plan.parts, job.model().ranks().size());
-  const double exact = port_seconds(job, solution, solution.share_bytes);
-  plan.assignment_gap = exact > 0 ? port_seconds(job, solution, loads) / exact - 1 : 0;
+  const Load load = load_of(solution, job.model(), loads);
+  const double exact = choice.exact_port_seconds;
+  plan.assignment_gap = exact > 0 ? load.port_seconds / exact - 1 : 0;
   std::uint64_t lanes = 1;
   for (const RankModel& r : job.model().ranks()) {
     lanes = std::max<std::uint64_t>(lanes, static_cast<std::uint64_t>(r.lanes));
@@ -250,7 +245,6 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
                         : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
   plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
   plan.sums_in_place = choice.shape.in_place;
-  const Load load = load_of(solution, job.model(), loads);
   plan.ranks = ranks_of(job, solution, loads, load, lanes);
   plan.stores = stores_of(job, load, plan.part_bytes);
   add_fixed_point(plan, job);
@@ -258,6 +252,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
   if (!std::ranges::is_sorted(solution.ring_order)) {
     plan.ring_order.assign(solution.ring_order.begin(), solution.ring_order.end());
   }
+  plan.groups = solution.groups;
   plan.gradient_bytes = job.layout.total_bytes;
   plan.runs = job.layout.runs;
   return plan;
@@ -272,9 +267,9 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
   assigned.shape.window_parts = window;
   assigned.shape.part_bytes = static_cast<double>(plan.part_bytes);
   assigned.shape.part_count = static_cast<double>(plan.parts.size());
-  plan.prediction = predict(job.model(), choice.solution, assigned.loads, assigned.shape);
-  const double exact = port_seconds(job, choice.solution, choice.solution.share_bytes);
-  const double time = port_seconds(job, choice.solution, assigned.loads);
+  const Load load = load_of(choice.solution, job.model(), assigned.loads);
+  plan.prediction = predict(job.model(), choice.solution, load, assigned.shape);
+  const double exact = choice.exact_port_seconds, time = load.port_seconds;
   constexpr double k_rounding = 1e-9;
   const bool ports_bind = plan.prediction.bound_seconds <= exact * (1 + k_rounding);
   if (!job.model().one_machine() && ports_bind && time < exact) {

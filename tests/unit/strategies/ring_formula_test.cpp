@@ -53,9 +53,10 @@ TEST(RingFormula, OfOneWorkerIsNothing) {
     Profile profile = cluster(11.25e9, 11.25e9);
     profile.cells.push_back(write_latency(latency_s));
     const CostModel model(profile, default_roles(profile, 1, 1, 1), "", {});
+    const Load load = load_of(solve("ring", model, 1e6), model, std::vector<double>{1e6, 0});
     PartShape shape;
     for (shape.part_bytes = 1 << 10; shape.part_bytes <= 1 << 26; shape.part_bytes *= 2) {
-      EXPECT_EQ(ring_chain_seconds(model, shape), 0) << shape.part_bytes;
+      EXPECT_EQ(ring_chain_seconds(model, load, shape), 0) << shape.part_bytes;
     }
     PlanOptions options{.strategy = "auto"};
     EXPECT_GT(
@@ -86,8 +87,9 @@ TEST(RingFormula, IsNearThePlay) {
     shape.part_count = static_cast<double>(n * parts);
     shape.window_parts = static_cast<double>(parts);
     const auto whole = static_cast<double>(plan.gradient_bytes);
+    const Solution ring = solve("ring", model, whole);
     const Prediction formula =
-        predict(model, solve("ring", model, whole), loads_of(plan.parts, n), shape);
+        predict(model, ring, load_of(ring, model, loads_of(plan.parts, n)), shape);
     const double played =
         play(lower(plan), ways.between(shape.part_bytes).network, ways.op_cost(shape.part_bytes))
             .total_seconds;

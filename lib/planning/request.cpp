@@ -286,6 +286,37 @@ void take_devices(OpenMachine& machine, const PlanRequest& request) {
   }
 }
 
+/// The ranks of an opened machine; those that share a place are numbered.
+void append_ranks(std::vector<PlanRank>& ranks, const OpenMachine& machine) {
+  std::map<std::string, std::uint64_t> there; // ranks, by place
+  for (const std::vector<std::string>* const ids : {&machine.workers, &machine.relays}) {
+    for (const std::string& id : *ids) {
+      PlanRank& rank = ranks.emplace_back();
+      rank.machine = machine.group;
+      rank.machine_number = machine.number;
+      rank.endpoint = id;
+      rank.process = there[id]++;
+      rank.worker = ids == &machine.workers;
+    }
+  }
+  for (PlanRank& rank : std::span(ranks).last(machine.workers.size() + machine.relays.size())) {
+    rank.process = there[rank.endpoint] > 1 ? rank.process : std::nullopt;
+  }
+}
+
+/// The memory of each rank of machine `number`, in blocks. `ranks_a_machine`: as asked for.
+std::vector<std::string> dealt(const std::vector<std::string>& memories,
+                               const std::vector<std::uint64_t>& ranks_a_machine,
+                               std::uint64_t number) {
+  const std::uint64_t here =
+      ranks_a_machine[std::min<std::uint64_t>(number, ranks_a_machine.size() - 1)];
+  std::vector<std::string> out;
+  for (std::uint64_t r = 0; r < here; ++r) {
+    out.push_back(memories[r * memories.size() / here]);
+  }
+  return out;
+}
+
 /// The ranks of the first machines of the profile whose group has such places, machine by machine;
 /// those of the last group, or the next of the same, only sum.
 std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& request) {
@@ -324,33 +355,12 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
   constexpr std::uint64_t k_most_relays =
       12; // with more the bound of all choices of them may stay open
   std::vector<PlanRank> ranks;
-  const auto add = [&](const OpenMachine& machine) {
-    std::map<std::string, std::uint64_t> there; // ranks, by place
-    for (const std::vector<std::string>* const ids : {&machine.workers, &machine.relays}) {
-      for (const std::string& id : *ids) {
-        PlanRank& rank = ranks.emplace_back();
-        rank.machine = machine.group;
-        rank.machine_number = machine.number;
-        rank.endpoint = id;
-        rank.process = there[id]++;
-        rank.worker = ids == &machine.workers;
-      }
-    }
-    for (PlanRank& rank : std::span(ranks).last(machine.workers.size() + machine.relays.size())) {
-      rank.process = there[rank.endpoint] > 1 ? rank.process : std::nullopt;
-    }
-  };
   for (std::uint64_t i = 0; i < workers; ++i) {
     const std::string& id = working[i].first->id;
     OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};
     const std::vector<std::string> memories = profile.topology.ids_in(id, ObjectKind::numa_node);
-    if (request.places == PlacesAsked::ranks) { // dealt to the memories in blocks
-      const std::vector<std::uint64_t>& numbers = request.ranks_a_machine;
-      const std::uint64_t here = numbers[std::min<std::uint64_t>(i, numbers.size() - 1)];
-      machine.workers.clear();
-      for (std::uint64_t r = 0; r < here; ++r) {
-        machine.workers.push_back(memories[r * memories.size() / here]);
-      }
+    if (request.places == PlacesAsked::ranks) {
+      machine.workers = dealt(memories, request.ranks_a_machine, i);
     }
     take_devices(machine, request);
     if (kind == ObjectKind::gpu && !request.devices &&
@@ -358,7 +368,7 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
          workers * memories.size() + servers <= k_most_relays)) {
       machine.relays = memories;
     }
-    add(machine);
+    append_ranks(ranks, machine);
   }
   for (std::uint64_t i = 0; i < servers; ++i) {
     const auto& [group, number] =

@@ -210,8 +210,11 @@ void check_strategy(const std::string& name) {
 Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
   const SharesJob job(inputs, options);
   std::vector<Choice> choices;
+  constexpr std::size_t k_many = 64; // of fewer workers a sum waits for few parts
   for (const std::string& name : strategy_names()) {
-    choices.push_back(evaluate(job, name));
+    if (name != k_two_level_split || name == options.strategy || job.workers.size() >= k_many) {
+      choices.push_back(evaluate(job, name));
+    }
   }
   Choice* const asked = asked_for(choices, options.strategy);
   if (asked != nullptr) {

@@ -143,8 +143,7 @@ void solve_split(Solution& s, const Star& star, const CostModel& model) {
 /// Equation 8c. Racks are groups of their own kind.
 void solve_two_levels(Solution& s, const Star& star, const CostModel& model) {
   const std::size_t workers = model.workers().size();
-  s.reason = model.one_machine() ? "the ranks share one machine"
-             : model.racks().size() > 1
+  s.reason = model.racks().size() > 1
                  ? "the machines are in racks, which rack_hierarchical sums in first"
              : !std::all_of(model.workers().begin(), model.workers().end(),
                             [&](std::size_t r) { return model.ranks()[r].server; })

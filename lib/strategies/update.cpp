@@ -139,6 +139,36 @@ std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load
   return q;
 }
 
+/// Both places' times, and what the other one would cost. `known`: whether any step has a rate.
+void add_places(UpdateChoice& choice, const Cost& server, const Cost& worker, bool known) {
+  const bool at_server = choice.update.place == UpdatePlace::server;
+  const auto quantity = [&](const char* name, const Cost& cost, const char* who) {
+    Quantity q{name, cost.added_s[k_mid], fmt::format("equation 20, {}", who), {}};
+    q.inputs["stepped_bytes"] = cost.bytes;
+    if (std::isfinite(cost.rate)) {
+      q.inputs["optimizer_bytes_per_second"] = cost.rate;
+    }
+    choice.quantities.push_back(q);
+  };
+  quantity("update_at_server_seconds", server,
+           at_server ? "chosen: the rank that sums a part steps it"
+                     : "runner-up: the rank that sums a part would step it");
+  quantity("update_at_worker_seconds", worker,
+           at_server ? "runner-up: every worker would step everything"
+                     : "chosen: every worker steps everything");
+  const double ours = choice.prediction.mid_seconds;
+  const double added = (at_server ? server : worker).added_s[k_mid];
+  const double theirs = ours - added + (at_server ? worker : server).added_s[k_mid];
+  const double margin = ours > 0 ? theirs / ours - 1 : 0;
+  choice.quantities.push_back(
+      {"update_margin_ratio",
+       margin,
+       !known       ? "nothing in the profile speaks for either place"
+       : margin < 0 ? "the other place is predicted faster; this one was asked for"
+                    : "how much longer the iteration would be with the step at the other place",
+       {}});
+}
+
 } // namespace
 
 UpdateChoice choose_update(const CostModel& model, const Solution& solution,
@@ -171,7 +201,6 @@ UpdateChoice choose_update(const CostModel& model, const Solution& solution,
                                                                         : UpdatePlace::worker;
   const bool at_server = choice.update.place == UpdatePlace::server;
   const Cost& chosen = at_server ? server : worker;
-  const Cost& other = at_server ? worker : server;
   choice.prediction = sums;
   choice.prediction.lo_seconds += chosen.added_s[0];
   choice.prediction.mid_seconds += chosen.added_s[k_mid];
@@ -179,30 +208,7 @@ UpdateChoice choose_update(const CostModel& model, const Solution& solution,
   choice.prediction.terms.push_back({"update", chosen.added_s[k_mid]});
 
   const bool known = std::isfinite(server.rate) || std::isfinite(worker.rate);
-  const auto quantity = [&](const char* name, const Cost& cost, const char* who) {
-    Quantity q{name, cost.added_s[k_mid], fmt::format("equation 20, {}", who), {}};
-    q.inputs["stepped_bytes"] = cost.bytes;
-    if (std::isfinite(cost.rate)) {
-      q.inputs["optimizer_bytes_per_second"] = cost.rate;
-    }
-    choice.quantities.push_back(q);
-  };
-  quantity("update_at_server_seconds", server,
-           at_server ? "chosen: the rank that sums a part steps it"
-                     : "runner-up: the rank that sums a part would step it");
-  quantity("update_at_worker_seconds", worker,
-           at_server ? "runner-up: every worker would step everything"
-                     : "chosen: every worker steps everything");
-  const double ours = choice.prediction.mid_seconds;
-  const double theirs = ours - chosen.added_s[k_mid] + other.added_s[k_mid];
-  const double margin = ours > 0 ? theirs / ours - 1 : 0;
-  choice.quantities.push_back(
-      {"update_margin_ratio",
-       margin,
-       !known       ? "nothing in the profile speaks for either place"
-       : margin < 0 ? "the other place is predicted faster; this one was asked for"
-                    : "how much longer the iteration would be with the step at the other place",
-       {}});
+  add_places(choice, server, worker, known);
   if (const auto cost = checkpoint_cost(model, load, loads, shape, choice.update)) {
     choice.quantities.push_back(*cost);
   }

@@ -3,8 +3,6 @@
 
 #include "strategies/update.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -144,7 +142,7 @@ namespace {
 /// cannot be made so.
 void consider_in_place(const SharesJob& job, const Load& load, Choice& best) {
   constexpr std::uint64_t k_part_bytes = 1 << 20; // as measured; it decides nothing but the balance
-  if (best.solution.ring || !job.why_not_in_place.empty() ||
+  if (best.solution.ring || best.solution.groups > 0 || !job.why_not_in_place.empty() ||
       !job.options.sums_in_place.value_or(true)) {
     return;
   }
@@ -163,18 +161,13 @@ void consider_in_place(const SharesJob& job, const Load& load, Choice& best) {
   }
 }
 
-/// Empty: sums can be made in groups of workers first, and it is worth a look.
+/// Empty: sums can be made in groups of workers first.
 std::string why_no_groups(const SharesJob& job) {
-  constexpr std::size_t k_many = 64;
   if (job.options.async_steps) {
     return "asynchronous training has one server for each part, and no groups";
   }
-  if (job.pairs() != nullptr) {
-    return "pairs of machines differ, and its groups do not follow them";
-  }
-  return job.options.strategy != k_two_level_split && job.workers.size() < k_many
-             ? fmt::format("of fewer than {} workers a sum waits for few parts", k_many)
-             : "";
+  return job.pairs() != nullptr ? "pairs of machines differ, and its groups do not follow them"
+                                : "";
 }
 
 } // namespace
@@ -186,9 +179,9 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   if (job.options.async_steps && best.solution.ring) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";
   }
-  if (best.solution.ring && job.options.sums_in_place.value_or(false)) {
-    best.solution.reason =
-        "a ring hands sums on from rank to rank, and does not make them in place";
+  if ((best.solution.ring || best.solution.groups > 0) &&
+      job.options.sums_in_place.value_or(false)) {
+    best.solution.reason = "it hands sums on from rank to rank, and does not make them in place";
   }
   if (best.solution.groups > 0) {
     best.solution.reason = why_no_groups(job);

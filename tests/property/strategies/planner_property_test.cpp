@@ -186,7 +186,8 @@ TEST(PlannerProperty, NoCandidateIsFasterThanItsBoundNorTheChosenSlowerThanAnoth
   std::cout << "seed " << k_seed << "\n";
   test::for_cases(k_seed, k_networks, [&](test::Random& random) {
     const Plan plan = plan_of(random_case(random, k_short));
-    ASSERT_EQ(plan.candidates.size(), strategy_names().size() + 1); // and trees over racks
+    // And trees over racks, but no two levels for a few workers.
+    ASSERT_EQ(plan.candidates.size(), strategy_names().size() - 1 + 1);
     for (const Candidate& candidate : plan.candidates) {
       if (candidate.prediction) {
         SCOPED_TRACE(candidate.strategy);

@@ -26,6 +26,10 @@ namespace reckon::test {
 
 /// Who takes part in a plan, and how.
 struct Shape {
+  /// Whether each part has one rank that all workers send to.
+  [[nodiscard]] bool has_servers() const {
+    return strategy != "ring" && strategy != k_rack_hierarchical && strategy != k_two_level_split;
+  }
   std::string strategy;
   std::uint64_t workers = 2, servers = 0;
   int lanes = 1;

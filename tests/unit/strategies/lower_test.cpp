@@ -165,8 +165,8 @@ TEST(Lower, InGradientOrderNoLayerButTheFirstOfTheForwardPassWaitsForSums) {
 TEST(Lower, SumsInPlaceAreProvedCorrectForEveryShape) {
   for (const Case& c : cases()) {
     for (const bool passes : {false, true}) {
-      if (c.strategy == "ring") {
-        continue;
+      if (c.strategy == "ring" || c.strategy == k_two_level_split) {
+        continue; // they hand sums on
       }
       SCOPED_TRACE(c.text() + (passes ? " with passes" : ""));
       PlanOptions options = c.options();

@@ -4,6 +4,7 @@
 #include "documents/cells.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
+#include "documents/plan_check.hpp"
 #include "documents/repeats.hpp"
 
 #include <fmt/format.h>
@@ -73,279 +74,6 @@ void check(const TorusWay& way, const JsonView& view) {
     view.fail("must hold local, vertical and horizontal once each, in \"scatter\" or \"sum\"");
   }
 }
-
-/// Ascending, not overlapping, whole elements, inside the buffer.
-void check_runs(const Plan& plan, const JsonView& view) {
-  std::uint64_t end = 0;
-  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
-    const DTypeRun& run = plan.runs[i];
-    const std::string at = fmt::format("runs/{}", i);
-    if (run.offset_bytes < end) {
-      fail_below(view, at + "/offset_bytes",
-                 fmt::format("is {}, but the run before ends at {}; runs ascend and do not overlap",
-                             run.offset_bytes, end));
-    }
-    if (run.offset_bytes % size_of(run.dtype) != 0 || run.bytes % size_of(run.dtype) != 0) {
-      fail_below(view, at,
-                 fmt::format("offset_bytes and bytes must be multiples of {}, the size of {}",
-                             size_of(run.dtype), name_of(run.dtype)));
-    }
-    end = run.offset_bytes + run.bytes;
-    if (end > plan.gradient_bytes) {
-      fail_below(
-          view, at,
-          fmt::format("ends at byte {}, beyond gradient_bytes {}", end, plan.gradient_bytes));
-    }
-  }
-}
-
-/// Names the part at fault in one column.
-[[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
-                            const std::string& problem) {
-  source_of(parts.at(column), i).fail(problem);
-}
-
-/// Every byte of every run belongs to exactly one part.
-void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTypeRun>& runs) {
-  std::size_t r = 0;
-  std::uint64_t next = runs[0].offset_bytes; // first byte that no part before has
-  for (const std::size_t i : parts.by_offset()) {
-    const std::uint64_t offset = parts.offset_bytes[i];
-    const std::uint64_t bytes = parts.bytes[i];
-    if (offset < next) {
-      fail_part(view, "offset_bytes", i,
-                fmt::format("part {} begins at byte {}, but {} is the first byte that no "
-                            "other part covers",
-                            i, offset, next));
-    }
-    const std::uint64_t run_end = r < runs.size() ? runs[r].offset_bytes + runs[r].bytes : 0;
-    if (offset > next || r == runs.size()) {
-      if (r == runs.size()) {
-        fail_part(view, "offset_bytes", i, fmt::format("part {} lies outside of /runs", i));
-      }
-      fail_part(view, "offset_bytes", i,
-                fmt::format("no part covers the bytes from {} to {}", next, offset));
-    }
-    if (bytes > run_end - offset) {
-      fail_part(view, "bytes", i,
-                fmt::format("part {} ends at byte {}, beyond the end {} of its run", i,
-                            offset + bytes, run_end));
-    }
-    if (bytes % size_of(runs[r].dtype) != 0) {
-      fail_part(view, "bytes", i,
-                fmt::format("part {} has {} bytes, no multiple of {}, the size of {}", i, bytes,
-                            size_of(runs[r].dtype), name_of(runs[r].dtype)));
-    }
-    next = offset + bytes;
-    if (next == run_end && ++r < runs.size()) {
-      next = runs[r].offset_bytes;
-    }
-  }
-  if (r < runs.size()) {
-    view.fail(fmt::format("no part covers the bytes from {} to {}", next,
-                          runs[r].offset_bytes + runs[r].bytes));
-  }
-}
-
-void check_parts(const Plan& plan, const JsonView& view) {
-  const Parts& parts = plan.parts;
-  const std::size_t n = parts.size();
-  if (!plan.trees.empty() || plan.torus) {
-    const JsonView tree = view.at("tree");
-    if (parts.tree.size() != n) {
-      tree.fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
-    }
-  } else if (view.find("tree")) {
-    view.at("tree").fail("names trees, but the plan has none; remove it or add \"trees\"");
-  }
-  if (parts.offset_bytes.size() != n || parts.server.size() != n || parts.lane.size() != n) {
-    view.fail(
-        fmt::format("the columns differ in length: offset_bytes {}, bytes {}, server {}, lane {}",
-                    parts.offset_bytes.size(), n, parts.server.size(), parts.lane.size()));
-  }
-  std::vector<std::uint64_t> assigned(plan.ranks.size(), 0);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint64_t server = parts.server[i];
-    if (parts.bytes[i] > plan.gradient_bytes ||
-        parts.offset_bytes[i] > plan.gradient_bytes - parts.bytes[i]) {
-      fail_part(view, "bytes", i,
-                fmt::format("part {}, {} bytes at byte {}, ends beyond gradient_bytes {}", i,
-                            parts.bytes[i], parts.offset_bytes[i], plan.gradient_bytes));
-    }
-    if (server >= plan.ranks.size()) {
-      fail_part(view, "server", i,
-                fmt::format("is rank {}, but there are {} ranks", server, plan.ranks.size()));
-    }
-    if (parts.lane[i] >= static_cast<std::uint64_t>(plan.ranks[server].lanes)) {
-      fail_part(view, "lane", i,
-                fmt::format("is lane {}, but rank {} has {}", parts.lane[i], server,
-                            plan.ranks[server].lanes));
-    }
-    if (!plan.trees.empty()) {
-      if (parts.tree[i] >= plan.trees.size()) {
-        fail_part(view, "tree", i,
-                  fmt::format("is tree {}, but there are {}", parts.tree[i], plan.trees.size()));
-      }
-      if (plan.trees[parts.tree[i]].up[server] != static_cast<std::int64_t>(server)) {
-        fail_part(
-            view, "server", i,
-            fmt::format("is rank {}, which is not the root of tree {}", server, parts.tree[i]));
-      }
-    }
-    if (plan.torus && parts.tree[i] >= plan.torus->ways.size()) {
-      fail_part(view, "tree", i,
-                fmt::format("is way {}, but there are {}", parts.tree[i], plan.torus->ways.size()));
-    }
-    assigned[server] += parts.bytes[i];
-  }
-  for (std::size_t r = 0; r < assigned.size(); ++r) {
-    if (assigned[r] != plan.ranks[r].assigned_bytes) {
-      view.fail(fmt::format("the parts of rank {} come to {} bytes, its assigned_bytes are {}", r,
-                            assigned[r], plan.ranks[r].assigned_bytes));
-    }
-  }
-  check_cover(view, parts, plan.runs);
-}
-
-/// The parents of all ranks: -1, or the number of a rank.
-void check_parents(const std::vector<std::int64_t>& parents, const JsonView& view,
-                   std::size_t ranks) {
-  for (std::size_t i = 0; i < parents.size(); ++i) {
-    if (parents[i] >= static_cast<std::int64_t>(ranks)) {
-      source_of(view, i).fail(fmt::format("is rank {}, but there are {} ranks", parents[i], ranks));
-    }
-  }
-  if (parents.size() != ranks) {
-    view.fail(fmt::format("has {} entries for {} ranks", parents.size(), ranks));
-  }
-}
-
-void check_shape(const TorusPlan& torus, const JsonView& shape, std::size_t ranks) {
-  std::uint64_t nodes = 1;
-  for (const std::uint64_t length : torus.shape) {
-    nodes = length > ranks ? ranks + 1 : nodes * length;
-    nodes = std::min<std::uint64_t>(nodes, ranks + 1); // enough to know; does not overflow
-  }
-  if (nodes != ranks) {
-    shape.fail(fmt::format("must hold as many nodes as the plan has ranks, which are {}", ranks));
-  }
-}
-
-void check_route(const ProxyRoute& route, const JsonView& view, const Plan& plan) {
-  const auto rank = [&](const char* name, std::uint64_t number, bool worker) {
-    if (number >= plan.ranks.size() || plan.ranks[number].worker != worker) {
-      view.at(name).fail(fmt::format("is {}, which is no rank {} a gradient", number,
-                                     worker ? "with" : "without"));
-    }
-  };
-  rank("client", route.client, true);
-  rank("latency_proxy", route.latency_proxy, false);
-  rank("bandwidth_proxy", route.bandwidth_proxy, false);
-}
-
-/// The routing tables, and what stands beside them only.
-void check_routing(const Plan& plan, const JsonView& view) {
-  if (plan.routing.empty()) {
-    if (view.find("tensors")) {
-      view.at("tensors").fail("names tensors, but the plan has no routing tables; remove it or add "
-                              "\"routing\"");
-    }
-    return;
-  }
-  for (std::size_t i = 0; i < plan.routing.size(); ++i) {
-    check_route(plan.routing[i], below(view, fmt::format("routing/{}", i)), plan);
-  }
-  static_cast<void>(view.at("tensors")); // both must be there
-  static_cast<void>(view.at("queues"));
-  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
-    const TensorRoute& tensor = plan.tensors[i];
-    if (tensor.first_part >= plan.parts.size() ||
-        tensor.parts > plan.parts.size() - tensor.first_part) {
-      fail_below(view, fmt::format("tensors/{}", i),
-                 fmt::format("has parts {} to {}, but there are {}", tensor.first_part,
-                             tensor.first_part + tensor.parts - 1, plan.parts.size()));
-    }
-  }
-}
-
-void check_passes(const Passes& passes, const JsonView& view, std::uint64_t gradient_bytes) {
-  std::uint64_t before = 0;
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    const std::uint64_t end = passes.end_bytes[i];
-    if (end < before || end > gradient_bytes) {
-      fail_below(view, fmt::format("end_bytes/{}", i),
-                 fmt::format("is {}; ends ascend and are at most gradient_bytes, {}", end,
-                             gradient_bytes));
-    }
-    before = end;
-  }
-  const auto column = [&](const char* name, const std::vector<double>& seconds) {
-    if (seconds.size() != passes.size()) {
-      view.at(name).fail(fmt::format("the columns differ in length: {} entries, end_bytes has {}",
-                                     seconds.size(), passes.size()));
-    }
-  };
-  column("backward_seconds", passes.backward_seconds);
-  column("forward_seconds", passes.forward_seconds);
-}
-
-void check_ring_order(const Plan& plan, const JsonView& view) {
-  if (plan.ring_order.empty()) {
-    return;
-  }
-  std::vector<std::uint64_t> workers, sorted = plan.ring_order;
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    if (plan.ranks[r].worker) {
-      workers.push_back(r);
-    }
-  }
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted != workers) {
-    view.at("ring_order").fail("must have every worker's rank once, and no other");
-  }
-}
-
-void check_groups(const Plan& plan, const JsonView& view) {
-  const auto workers =
-      static_cast<std::uint64_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
-  if (plan.groups > workers) {
-    view.at("groups").fail(fmt::format("must be at most {}, the number of workers", workers));
-  }
-  if (plan.groups > 0 && (!plan.trees.empty() || plan.torus || plan.sums_in_place ||
-                          plan.asynchronous || plan.strategy == "ring")) {
-    view.at("groups").fail(
-        "does not go with trees, a torus, a ring, sums in place and asynchronous "
-        "training");
-  }
-}
-
-void check(const Plan& plan, const JsonView& view) {
-  if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
-                   [](const PlanRank& r) { return r.worker; })) {
-    view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
-  }
-  check_runs(plan, view);
-  for (std::size_t i = 0; i < plan.trees.size(); ++i) {
-    const JsonView tree = below(view, fmt::format("trees/{}", i));
-    check_parents(plan.trees[i].up, tree.at("up"), plan.ranks.size());
-    check_parents(plan.trees[i].down, tree.at("down"), plan.ranks.size());
-  }
-  if (plan.torus) {
-    check_shape(*plan.torus, below(view, "torus/shape"), plan.ranks.size());
-  }
-  check_ring_order(plan, view);
-  check_groups(plan, view);
-  check_parts(plan, view.at("parts"));
-  check_routing(plan, view);
-  if (plan.passes) {
-    check_passes(*plan.passes, view.at("passes"), plan.gradient_bytes);
-  }
-  Unique strategies(view, "strategy");
-  for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
-    strategies.add(plan.candidates[i].strategy, fmt::format("candidates/{}/strategy", i));
-  }
-}
-
 } // namespace
 
 void describe(Visitor& v, DocumentLink& l) {
@@ -608,6 +336,35 @@ static void describe(Visitor& v, FixedPointPlan& f) {
   v("exponent", f.exponent, whole(-126, 126), "Largest exponent with which no sum overflows.");
 }
 
+/// The passes, and who hands what to whom.
+static void describe_ways(Visitor& v, Plan& p) {
+  v("passes", p.passes, k_any,
+    "The model's passes, as columns of equal length with one entry a layer in gradient order; "
+    "absent: only the traffic counts.");
+  v("torus", p.torus, k_any,
+    "The torus whose nodes the ranks are: node (l, v, h) is rank l + L (v + V h). Every part takes "
+    "one of the ways round the rings (parts.tree).");
+  v("collective", p.collective, one_of(k_collectives).maybe(),
+    "The collective; absent: all-reduce. reduce-scatter and reduce end with sums at the roots of "
+    "the trees (parts.server); all-gather and broadcast begin with the roots' data. Only "
+    "all-reduce works without trees.");
+  v("root", p.root, k_count.maybe(), "Root rank of a broadcast or a reduce; absent: 0.");
+  v("trees", p.trees, k_any.some("tree").maybe(),
+    "Trees over the ranks; every part takes one of them (parts.tree). Absent: each part's server "
+    "sums the parts that all workers send.");
+  v("routing", p.routing, k_any.some("route").maybe(),
+    "The routing tables of a plan over memory devices (COARSE, section III-E), one for each "
+    "worker.");
+  v("queues", p.one_queue, one_of(k_queues).when(!p.routing.empty()),
+    "Queues of the proxies of a plan with routing: client, one for each client, all served at "
+    "once; fcfs, one queue, first come, first served, to show its deadlock.");
+  v("tensors", p.tensors, k_any.some("tensor").when(!p.routing.empty()),
+    "Path of each tensor, in gradient order; only with routing.");
+  v("resources", p.resources, k_any.maybe(),
+    "Links, memories and sums inside the machine that a plan with trees uses, highest price "
+    "first.");
+}
+
 void describe(Visitor& v, Plan& p) {
   v.about("plan", "How the gradients of one workload travel on one machine or cluster. It holds no "
                   "time and nothing random: the same inputs give the same bytes.");
@@ -661,31 +418,7 @@ void describe(Visitor& v, Plan& p) {
   v("assumed", p.assumed, k_some_text.maybe(),
     "Facts that the profile lacks or the plan leaves out, one sentence each. The prediction counts "
     "them as free or unlimited.");
-  v("passes", p.passes, k_any,
-    "The model's passes, as columns of equal length with one entry a layer in gradient order; "
-    "absent: only the traffic counts.");
-  v("torus", p.torus, k_any,
-    "The torus whose nodes the ranks are: node (l, v, h) is rank l + L (v + V h). Every part takes "
-    "one of the ways round the rings (parts.tree).");
-  v("collective", p.collective, one_of(k_collectives).maybe(),
-    "The collective; absent: all-reduce. reduce-scatter and reduce end with sums at the roots of "
-    "the trees (parts.server); all-gather and broadcast begin with the roots' data. Only "
-    "all-reduce works without trees.");
-  v("root", p.root, k_count.maybe(), "Root rank of a broadcast or a reduce; absent: 0.");
-  v("trees", p.trees, k_any.some("tree").maybe(),
-    "Trees over the ranks; every part takes one of them (parts.tree). Absent: each part's server "
-    "sums the parts that all workers send.");
-  v("routing", p.routing, k_any.some("route").maybe(),
-    "The routing tables of a plan over memory devices (COARSE, section III-E), one for each "
-    "worker.");
-  v("queues", p.one_queue, one_of(k_queues).when(!p.routing.empty()),
-    "Queues of the proxies of a plan with routing: client, one for each client, all served at "
-    "once; fcfs, one queue, first come, first served, to show its deadlock.");
-  v("tensors", p.tensors, k_any.some("tensor").when(!p.routing.empty()),
-    "Path of each tensor, in gradient order; only with routing.");
-  v("resources", p.resources, k_any.maybe(),
-    "Links, memories and sums inside the machine that a plan with trees uses, highest price "
-    "first.");
+  describe_ways(v, p);
   if (const JsonView* const view = v.read()) {
     p.one_queue = p.one_queue && !p.routing.empty();
     check(p, *view);

@@ -280,7 +280,7 @@ Schedule lower_async(const Plan& plan) {
     fail(ErrorKind::input, "an asynchronous plan needs an optimizer");
   }
   require_fp32(plan, "asynchronous training");
-  if (plan.strategy == "ring" || !plan.trees.empty() || plan.groups > 0) {
+  if (plan.strategy == "ring" || !plan.trees.empty()) {
     fail(ErrorKind::input, fmt::format("strategy {} cannot be asynchronous: it has no server that "
                                        "keeps the latest parameters for every worker",
                                        plan.strategy));

@@ -20,7 +20,7 @@ using Group = std::vector<std::uint32_t>;
 
 void check_in_place(const Plan& plan) {
   if (!plan.trees.empty() || plan.torus || plan.update || plan.asynchronous || plan.fixed_point ||
-      plan.collective != Collective::all_reduce || plan.strategy == "ring" || plan.groups > 0) {
+      plan.collective != Collective::all_reduce || plan.strategy == "ring") {
     fail(ErrorKind::input,
          "a plan that sums in place has servers of parts, and neither trees, a torus nor a ring, "
          "an optimizer's step, fixed-point sums nor another collective than all-reduce");

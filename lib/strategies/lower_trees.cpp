@@ -13,7 +13,8 @@ namespace {
 class TreeLowering {
 public:
   TreeLowering(const Plan& plan, const PlanTrees& trees)
-      : m_plan(plan), m_trees(trees), m_dtype(part_dtypes(plan)) {}
+      : m_plan(plan), m_trees(trees), m_paced_roots(!plan.trees.empty()),
+        m_dtype(part_dtypes(plan)) {}
 
   void lower(std::uint32_t rank, RankProgram& program) {
     bool sums = false;
@@ -50,7 +51,7 @@ private:
           depends_on.push_back(m_back[part]);
         }
       };
-      if (!root) { // who writes into a slot of another
+      if (!root || m_paced_roots) {
         wait_for(before);
         std::ranges::for_each(m_trees.pace(p), wait_for);
       }
@@ -94,21 +95,28 @@ private:
     if (ready != k_no_op && (root || down >= 0)) {
       passes.summed(p, ready);
     }
-    // Alone with a part nothing is used; what used its slots before counts. A worker that is the
-    // root sends nothing before its sum: what came back before counts.
-    std::uint32_t& latest = m_latest[m_plan.parts.lane[p]];
-    m_back[p] = worker && root                          ? latest
-                : ready == k_no_op && before != k_no_op ? m_back[before]
-                                                        : ready;
-    latest = m_back[p];
+    note_back(p, ready, worker && root && !m_paced_roots);
     for (const std::uint32_t child : m_trees.receivers(rank, p)) {
       depends_on.assign(ready == k_no_op ? 0 : 1, ready);
       sent.push_back(out.append_write(p, child, p, ours, m_trees.own(child, p), bytes, depends_on));
     }
   }
 
+  /// When a part's sum is here. Alone with a part nothing is used; what used its slots before
+  /// counts. A root that waits for nothing has nothing back: what came before counts.
+  void note_back(std::uint32_t p, std::uint32_t ready, bool waited_for_nothing) {
+    const std::uint32_t before = m_trees.before(p);
+    std::uint32_t& latest = m_latest[m_plan.parts.lane[p]];
+    m_back[p] = waited_for_nothing                      ? latest
+                : ready == k_no_op && before != k_no_op ? m_back[before]
+                                                        : ready;
+    latest = m_back[p];
+  }
+
   const Plan& m_plan;
   const PlanTrees& m_trees;
+  /// A worker that is the root of a listed tree waits as those do that write into others' slots.
+  bool m_paced_roots;
   std::vector<DType> m_dtype;              ///< by part
   std::vector<std::uint32_t> m_depends_on; ///< of the op in hand
   std::vector<Slice> m_operands;

@@ -249,22 +249,16 @@ void CostModel::place(const Profile& profile, const Roles& roles, bool own_machi
     }
     m_cores = std::max(m_cores, machine->cores);
   }
-  std::vector<std::size_t> hosts;
+  std::set<std::size_t> hosts;
   std::map<std::string, std::size_t> number_of;
   for (const RankModel& r : m_ranks) {
-    hosts.push_back(r.host);
-    if (m_rack_of.empty() || r.rack != m_racks[m_rack_of.back()]) { // not as the rank before
-      const auto [at, added] = number_of.emplace(r.rack, m_racks.size());
-      if (added) {
-        m_racks.push_back(r.rack);
-      }
-      m_rack_of.push_back(at->second);
-    } else {
-      m_rack_of.push_back(m_rack_of.back());
+    hosts.insert(r.host);
+    const auto [at, added] = number_of.emplace(r.rack, m_racks.size());
+    if (added) {
+      m_racks.push_back(r.rack);
     }
+    m_rack_of.push_back(at->second);
   }
-  std::ranges::sort(hosts);
-  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   m_one_machine = hosts.size() == 1 && m_ranks.size() > 1;
   if (!m_one_machine && hosts.size() != m_ranks.size()) {
     fail(ErrorKind::input, "the roles put several ranks on one machine and others elsewhere; use "

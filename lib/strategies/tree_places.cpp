@@ -26,10 +26,11 @@ std::uint64_t slot_bytes(const Plan& plan) {
 
 PlanTrees::PlanTrees(const Plan& plan, Windows windows)
     : m_plan(plan), m_trees(plan), m_window(std::max<std::uint64_t>(1, plan.window_parts)),
-      m_slot_bytes(slot_bytes(plan)), m_by_tree(windows == Windows::of_trees),
-      m_lives(m_trees.listed() && m_by_tree &&
+      m_slot_bytes(slot_bytes(plan)),
+      m_lives(m_trees.listed() && windows == Windows::of_trees &&
               std::ranges::all_of(plan.trees,
-                                  [](const SumTree& tree) { return tree.life_seconds > 0; })) {
+                                  [](const SumTree& tree) { return tree.life_seconds > 0; })),
+      m_by_tree(windows == Windows::of_trees && (m_lives || !m_trees.listed())) {
   if ((plan.parts.size() + 1) * (plan.ranks.size() + 1) >=
       std::numeric_limits<std::uint32_t>::max()) {
     fail(ErrorKind::input,

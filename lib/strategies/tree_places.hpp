@@ -39,8 +39,9 @@ public:
   enum class Windows {
     of_lanes, ///< all trees of a lane have one, of window_parts, and share its slots
     /// Each tree has slots of its own. Listed trees share window_parts by their shares and by the
-    /// life of a part in them (SumTree::life_seconds); each chain of a ring has window_parts. Other
-    /// trees have the slots that a lane's window of window_parts needs.
+    /// life of a part in them (SumTree::life_seconds); where lives are unknown as of_lanes. Each
+    /// chain of a ring has window_parts; stars have the slots that a lane's window of window_parts
+    /// needs.
     of_trees
   };
   /// Throws as PartTrees, and Error{input} where the plan has more parts than tags can name.
@@ -96,8 +97,8 @@ private:
   const Plan& m_plan;
   PartTrees m_trees;
   std::uint64_t m_lanes = 1, m_window, m_slot_bytes;
-  bool m_by_tree;                     ///< windows are of trees, not of lanes
-  bool m_lives;                       ///< and as long as parts live in them
+  bool m_lives;                       ///< windows are as long as parts live in a tree
+  bool m_by_tree;                     ///< trees have slots of their own
   std::vector<std::uint64_t> m_slots; ///< of all lanes; by tree, or of all trees
   std::vector<std::uint32_t> m_before;
   std::vector<std::array<std::uint32_t, 2>> m_pace;

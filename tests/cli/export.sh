@@ -6,7 +6,7 @@ plans=$source_dir/plans
 ok export "$plans/ring-4.json" --format goal
 stderr_empty
 stdout_has 'num_ranks 4'
-stdout_matches '^l1: send 32768b to 1 tag 0 cpu 7$' # part 3's, after two of each of two lanes
+stdout_matches '^l13: send 32768b to 1 tag 4 cpu 7$' # part 3 starts here, after those that rank 3 sends
 cp .last/stdout printed.goal
 ok export - --format goal -o written.goal < "$plans/ring-4.json"
 stdout_empty

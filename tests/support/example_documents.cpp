@@ -263,6 +263,7 @@ Plan example_plan() {
       p.ring_order.push_back(r);
     }
   }
+  p.groups = p.ring_order.size();
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.sums_in_place = true;
   p.measured_on = MeasuredMachine{"here", "Xeon", 4};

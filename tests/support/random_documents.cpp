@@ -418,6 +418,7 @@ Plan random_plan(std::mt19937_64& random) {
       p.ring_order.insert(p.ring_order.begin(), r);
     }
   }
+  p.groups %= p.ring_order.size() + 1; // at most as many as workers
   p.trees.clear(); // parts would have to go by them
   p.torus.reset();
   p.routing.clear();

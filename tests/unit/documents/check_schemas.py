@@ -48,6 +48,7 @@ k_reader_only = re.compile("|".join([
     "but the run before ends at",
     "ends ascend and are at most",
     "beyond gradient_bytes",
+    "the number of workers",
     "more than the",
     "multiples of",
     "no multiple of",

@@ -150,7 +150,6 @@ TEST(LowerTrees, CpuAssistedAggregationSendsWhatBytePSSays) {
 TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
   // A star and a chain of three workers, half of the parts each, and a window of 8 parts of a page.
   // At rank 0 end both, so it has the star's slots twice and the chain's once; rank 1 is between.
-  // Parts take turns, so that of any 8 neighbours 4 are the star's.
   SumTree star{"star", {0, 0, 0}, {0, 0, 0}, 0.5}, chain{"chain", {0, 0, 1}, {0, 0, 1}, 0.5};
   const auto inbox_slots = [&] {
     const Schedule schedule = lower(plan_of(3, 0, {star, chain}, 40, 1, 8));
@@ -160,7 +159,7 @@ TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
     }
     return out;
   };
-  EXPECT_THAT(inbox_slots(), ElementsAre(2 * 4 + 4, 4, 0)); // not known: one for both
+  EXPECT_THAT(inbox_slots(), ElementsAre(2 * 8, 8, 0)); // not known: one for both
   star.life_seconds = 1;
   chain.life_seconds = 3;
   EXPECT_THAT(inbox_slots(), ElementsAre(2 * 2 + 6, 6, 0)); // a quarter and three

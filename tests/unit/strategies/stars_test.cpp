@@ -122,6 +122,17 @@ TEST(Stars, SumsInTwoLevelsAreProvedForEveryShape) {
   EXPECT_EQ(proved, 60U);
 }
 
+TEST(Stars, APlanWithGroupsHasNothingThatGroupsHaveNot) {
+  Plan plan = plan_for(cluster(1e9, 1e9), one_tensor(50'000), 4, 0,
+                       {.strategy = k_two_level_split, .part_bytes = 1024});
+  EXPECT_EQ(plan.groups, 2U);
+  plan.sums_in_place = true;
+  EXPECT_ERROR(lower(plan));
+  plan.sums_in_place = false;
+  plan.strategy = "ring";
+  EXPECT_ERROR(lower(plan));
+}
+
 TEST(Stars, ManyWorkersWithoutServersReachTheBoundInTwoLevels) {
   // 100 workers, 4,000 parts: in one level a sum waits for 100 of them.
   const auto seconds = [](const char* strategy) {

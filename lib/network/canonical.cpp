@@ -352,12 +352,12 @@ std::vector<std::size_t> order_by(std::size_t size, Key key) {
 }
 
 template <class T>
-std::vector<T> moved(std::vector<T> values, const std::vector<std::size_t>& now) {
+void move_to(std::vector<T>& values, const std::vector<std::size_t>& now) {
   std::vector<T> out(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     out[now[i]] = std::move(values[i]);
   }
-  return out;
+  values = std::move(out);
 }
 
 void renumber(std::vector<std::size_t>& numbers, const std::vector<std::size_t>& now) {
@@ -365,6 +365,72 @@ void renumber(std::vector<std::size_t>& numbers, const std::vector<std::size_t>&
     number = now[number];
   }
   std::sort(numbers.begin(), numbers.end());
+}
+
+void renumber_stations(Network& network, const std::vector<std::size_t>& now) {
+  const auto in_uses = [&](Uses& uses) {
+    for (Use& use : uses) {
+      use.station = now[use.station];
+    }
+  };
+  const auto in_ways = [&](WaysBetween& all) {
+    for (std::vector<std::optional<Uses>>& ways : all) {
+      for (std::optional<Uses>& way : ways) {
+        if (way) {
+          in_uses(*way);
+        }
+      }
+    }
+  };
+  in_ways(network.ways);
+  std::ranges::for_each(network.lane_ways, in_ways);
+  std::ranges::for_each(network.add, in_uses);
+  for (std::vector<Exit>& exits : network.exits) {
+    for (Exit& exit : exits) {
+      in_uses(exit.uses);
+    }
+  }
+  for (GraphLink& link : network.links) {
+    link.station = link.station ? std::optional(now[*link.station]) : std::nullopt;
+  }
+  move_to(network.stations, now);
+}
+
+void renumber_places(Network& network, const std::vector<std::size_t>& now) {
+  const auto move_both = [&](auto& between) {
+    for (auto& row : between) {
+      move_to(row, now);
+    }
+    move_to(between, now);
+  };
+  move_both(network.ways);
+  std::ranges::for_each(network.lane_ways, move_both);
+  move_both(network.latency_s);
+  for (std::vector<std::size_t>& group : network.groups) {
+    renumber(group, now);
+  }
+  std::sort(network.groups.begin(), network.groups.end());
+  move_to(network.places, now);
+  move_to(network.add, now);
+  move_to(network.exits, now);
+  move_to(network.node_of, now);
+  if (has_root(network.collective)) {
+    network.root = now[network.root];
+  }
+}
+
+/// After the stations.
+void renumber_nodes(Network& network, const std::vector<std::size_t>& now) {
+  for (GraphLink& link : network.links) {
+    link = {now[link.from], now[link.to], link.station};
+  }
+  std::ranges::sort(network.links, {}, [](const GraphLink& link) {
+    return std::tuple(link.from, link.to, link.station);
+  });
+  for (std::size_t& node : network.node_of) {
+    node = now[node];
+  }
+  renumber(network.nic_nodes, now);
 }
 
 } // namespace
@@ -382,67 +448,13 @@ CanonicalNetwork canonical_order(Network network) {
     const Place& place = network.places[i];
     return std::tuple(!place.worker, out.machine_now[place.machine], colours.of(i));
   });
-  const std::vector<std::size_t> node_now = order_by(network.nodes, by_colour(Kind::node));
-  const std::vector<std::size_t> station_now =
-      order_by(network.stations.size(), by_colour(Kind::station));
-
-  const auto renumber_uses = [&](Uses& uses) {
-    for (Use& use : uses) {
-      use.station = station_now[use.station];
-    }
-  };
-  const auto renumber_ways = [&](WaysBetween& all) {
-    for (std::vector<std::optional<Uses>>& ways : all) {
-      for (std::optional<Uses>& way : ways) {
-        if (way) {
-          renumber_uses(*way);
-        }
-      }
-      ways = moved(std::move(ways), out.place_now);
-    }
-    all = moved(std::move(all), out.place_now);
-  };
-  renumber_ways(network.ways);
-  std::for_each(network.lane_ways.begin(), network.lane_ways.end(), renumber_ways);
-  for (std::vector<double>& row : network.latency_s) {
-    row = moved(std::move(row), out.place_now);
-  }
-  if (!network.latency_s.empty()) {
-    network.latency_s = moved(std::move(network.latency_s), out.place_now);
-  }
-  std::for_each(network.add.begin(), network.add.end(), renumber_uses);
-  for (std::vector<Exit>& exits : network.exits) {
-    for (Exit& exit : exits) {
-      renumber_uses(exit.uses);
-    }
-  }
+  renumber_stations(network, order_by(network.stations.size(), by_colour(Kind::station)));
+  renumber_places(network, out.place_now);
+  renumber_nodes(network, order_by(network.nodes, by_colour(Kind::node)));
   for (Place& place : network.places) {
     place.machine = out.machine_now[place.machine];
   }
-  for (std::vector<std::size_t>& group : network.groups) {
-    renumber(group, out.place_now);
-  }
-  std::sort(network.groups.begin(), network.groups.end());
-  for (GraphLink& link : network.links) {
-    link = {node_now[link.from], node_now[link.to],
-            link.station ? std::optional(station_now[*link.station]) : std::nullopt};
-  }
-  std::ranges::sort(network.links, {}, [](const GraphLink& link) {
-    return std::tuple(link.from, link.to, link.station);
-  });
-  for (std::size_t& node : network.node_of) {
-    node = node_now[node];
-  }
-  renumber(network.nic_nodes, node_now);
-  network.machines = moved(std::move(network.machines), out.machine_now);
-  network.places = moved(std::move(network.places), out.place_now);
-  network.stations = moved(std::move(network.stations), station_now);
-  network.add = moved(std::move(network.add), out.place_now);
-  network.exits = moved(std::move(network.exits), out.place_now);
-  network.node_of = moved(std::move(network.node_of), out.place_now);
-  if (has_root(network.collective)) {
-    network.root = out.place_now[network.root];
-  }
+  move_to(network.machines, out.machine_now);
   out.network = std::move(network);
   return out;
 }

@@ -115,6 +115,30 @@ std::vector<std::string> unknown_links(const Profile& machine, const std::string
   return links;
 }
 
+/// The measured all-reduces beside a bound, by test, then bytes. `factor`: of the bus bandwidth's
+/// bytes to the gradient's. Throws Error{usage} without any.
+std::vector<CollectiveRow> rows_of(const Profile& measured, double factor,
+                                   double seconds_per_byte) {
+  std::vector<CollectiveRow> rows;
+  for (const Cell& cell : measured.cells) {
+    if (!cell.has_value() || !cell.key.test.starts_with(k_all_reduce)) {
+      continue;
+    }
+    const auto bytes = static_cast<double>(cell.key.bytes);
+    rows.push_back(
+        {cell.key.bytes,
+         fmt::format("{}{}{}", cell.key.test, cell.key.dtype.empty() ? "" : " ", cell.key.dtype),
+         cell.p50, factor * bytes / cell.p50, seconds_per_byte * bytes / cell.p50});
+  }
+  if (rows.empty()) {
+    fail(ErrorKind::usage, "the bound is that of an all-reduce, and no all_reduce_perf is among "
+                           "what was measured; leave --profile away");
+  }
+  std::ranges::stable_sort(rows, {},
+                           [](const CollectiveRow& row) { return std::tie(row.test, row.bytes); });
+  return rows;
+}
+
 } // namespace
 
 bool CollectiveBound::exceeded() const {
@@ -174,24 +198,7 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
   }
   const double factor = among(hosts.ranks);
   out.bus_bytes_per_second = factor / seconds_per_byte;
-  for (const Cell& cell : measured.cells) {
-    if (!cell.has_value() || !cell.key.test.starts_with(k_all_reduce)) {
-      continue;
-    }
-    const auto bytes = static_cast<double>(cell.key.bytes);
-    out.rows.push_back(
-        {cell.key.bytes,
-         fmt::format("{}{}{}", cell.key.test, cell.key.dtype.empty() ? "" : " ", cell.key.dtype),
-         cell.p50, factor * bytes / cell.p50, seconds_per_byte * bytes / cell.p50});
-  }
-  if (out.rows.empty()) {
-    fail(ErrorKind::usage, "the bound is that of an all-reduce, and no all_reduce_perf is among "
-                           "what was measured; leave --profile away");
-  }
-  std::stable_sort(out.rows.begin(), out.rows.end(),
-                   [](const CollectiveRow& a, const CollectiveRow& b) {
-                     return std::tie(a.test, a.bytes) < std::tie(b.test, b.bytes);
-                   });
+  out.rows = rows_of(measured, factor, seconds_per_byte);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -77,6 +78,61 @@ std::vector<std::size_t> sorted(const Sweep& sweep) {
   return order;
 }
 
+/// A column of numbers of plans.
+struct PlanColumn {
+  std::string head;
+  std::function<std::string(const Plan&, const SweptCost&)> text;
+  bool strong = false; ///< for the best
+};
+
+/// Those between the strategy and what binds.
+std::vector<PlanColumn> columns_of(const Sweep& sweep) {
+  const auto ranged = [](const Plan& plan) {
+    return is_range(plan.prediction.lo_seconds, plan.prediction.hi_seconds);
+  };
+  const auto any = [&](const auto& has) {
+    return std::ranges::any_of(
+        sweep.plans, [&](const SweptPlan& swept) { return swept.plan && has(*swept.plan); });
+  };
+  const auto seconds = [](double Prediction::*of) {
+    return
+        [of](const Plan& plan, const SweptCost&) { return to_text(Seconds(plan.prediction.*of)); };
+  };
+  std::vector<PlanColumn> out;
+  out.push_back(
+      {"part", [](const Plan& plan, const SweptCost&) { return to_text(Bytes(plan.part_bytes)); }});
+  out.push_back({"bound", seconds(&Prediction::bound_seconds)});
+  if (any([](const Plan& plan) { return plan.passes.has_value(); })) {
+    out.push_back(
+        {"exposed",
+         [](const Plan&, const SweptCost& cost) { return to_text(Seconds(cost.exposed_seconds)); },
+         true});
+  }
+  out.push_back({"predicted", seconds(&Prediction::mid_seconds), true});
+  if (any(ranged)) {
+    for (const auto& [head, end] : {std::pair("low", seconds(&Prediction::lo_seconds)),
+                                    std::pair("high", seconds(&Prediction::hi_seconds))}) {
+      out.push_back({head, [=, text = end](const Plan& plan, const SweptCost& cost) {
+                       return ranged(plan) ? text(plan, cost) : "";
+                     }});
+    }
+  }
+  if (sweep.prices && !sweep.prices->ports.empty()) {
+    out.push_back({"priced\nport",
+                   [](const Plan&, const SweptCost& cost) { return ports_text(cost.ports); }});
+  }
+  if (sweep.prices) {
+    out.push_back({fmt::format("{}/\n{}", sweep.prices->currency, sweep.prices->per),
+                   [](const Plan&, const SweptCost& cost) { return significant(*cost.price, 4); }});
+    out.push_back({fmt::format("{} a\n1000 steps", sweep.prices->currency),
+                   [](const Plan&, const SweptCost& cost) {
+                     return significant(*cost.price_of_step * 1000, 4);
+                   },
+                   true});
+  }
+  return out;
+}
+
 } // namespace
 
 Sweep weighed(std::vector<std::string> names, std::vector<SweptPlan> plans,
@@ -110,73 +166,32 @@ Sweep weighed(std::vector<std::string> names, std::vector<SweptPlan> plans,
 }
 
 std::string render(const Sweep& sweep, const Style& style) {
-  bool passes = false, ranged = false;
-  for (const SweptPlan& swept : sweep.plans) {
-    if (swept.plan) {
-      const Prediction& p = swept.plan->prediction;
-      passes = passes || swept.plan->passes;
-      ranged = ranged || is_range(p.lo_seconds, p.hi_seconds);
-    }
-  }
+  const std::vector<PlanColumn> columns = columns_of(sweep);
   Table table(0);
   table.column("");
   for (const std::string& name : sweep.names) {
     table.column(head_of(name), Align::right);
   }
-  table.columns("strategy|>part|>bound");
-  if (passes) {
-    table.column("exposed", Align::right);
-  }
-  table.column("predicted", Align::right);
-  if (ranged) {
-    table.columns(">low|>high");
-  }
-  const bool ports = sweep.prices && !sweep.prices->ports.empty();
-  if (ports) {
-    table.column("priced\nport", Align::right);
-  }
-  if (sweep.prices) {
-    table.column(fmt::format("{}/\n{}", sweep.prices->currency, sweep.prices->per), Align::right);
-    table.column(fmt::format("{} a\n1000 steps", sweep.prices->currency), Align::right);
+  table.column("strategy");
+  for (const PlanColumn& column : columns) {
+    table.column(column.head, Align::right);
   }
   table.column("binds", Align::left, true);
   std::set<std::string> assumed;
   for (const std::size_t i : sorted(sweep)) {
     const auto& [values, plan, why_not] = sweep.plans[i];
     const SweptCost& cost = sweep.costs[i];
-    const Tone tone = cost.best ? Tone::strong : Tone::plain;
     std::vector<TableCell> row{{cost.best ? "*" : "", Tone::good}};
     row.insert(row.end(), values.begin(), values.end());
-    if (!plan) {
-      row.resize(row.size() + 4 + (passes ? 1 : 0) + (ranged ? 2 : 0) + (ports ? 1 : 0) +
-                     (sweep.prices ? 2 : 0),
-                 "-");
-      row.emplace_back(why_not);
-      table.row(std::move(row));
-      continue;
+    row.emplace_back(plan ? plan->strategy : "-");
+    for (const PlanColumn& column : columns) {
+      row.emplace_back(plan ? column.text(*plan, cost) : "-",
+                       column.strong && cost.best ? Tone::strong : Tone::plain);
     }
-    const Prediction& p = plan->prediction;
-    assumed.insert(plan->assumed.begin(), plan->assumed.end());
-    row.emplace_back(plan->strategy);
-    row.emplace_back(to_text(Bytes(plan->part_bytes)));
-    row.emplace_back(to_text(Seconds(p.bound_seconds)));
-    if (passes) {
-      row.emplace_back(to_text(Seconds(cost.exposed_seconds)), tone);
+    row.emplace_back(plan ? in_short(plan->prediction.bound_by) : why_not);
+    if (plan) {
+      assumed.insert(plan->assumed.begin(), plan->assumed.end());
     }
-    row.emplace_back(to_text(Seconds(p.mid_seconds)), tone);
-    if (ranged) {
-      const bool has_range = is_range(p.lo_seconds, p.hi_seconds);
-      row.emplace_back(has_range ? to_text(Seconds(p.lo_seconds)) : "");
-      row.emplace_back(has_range ? to_text(Seconds(p.hi_seconds)) : "");
-    }
-    if (ports) {
-      row.emplace_back(ports_text(cost.ports));
-    }
-    if (cost.price) {
-      row.emplace_back(significant(*cost.price, 4));
-      row.emplace_back(significant(*cost.price_of_step * 1000, 4), tone);
-    }
-    row.emplace_back(in_short(p.bound_by));
     table.row(std::move(row));
   }
   std::string out = table.text(style);

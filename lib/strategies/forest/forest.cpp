@@ -107,6 +107,24 @@ void take(Shared& shared, const Tree& tree, const std::string& name, double shar
   shared.trees.push_back({tree, {name, share}});
 }
 
+/// Adds a scheme's trees, as a part of the gradient.
+void take(Shared& shared, const NamedScheme& scheme, double part) {
+  for (std::size_t t = 0; t < scheme.trees.size(); ++t) {
+    take(shared, scheme.trees[t], scheme.name, part * scheme.shares[t]);
+  }
+}
+
+/// The best trees with these shares, by tree.
+Shared shared_of(const Optimum& optimum, const std::vector<double>& shares) {
+  Shared out;
+  for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
+    if (shares[i] > 0) {
+      take(out, optimum.trees[i], "tree", shares[i]);
+    }
+  }
+  return out;
+}
+
 /// Shares of trees as whole multiples of the step that add up to `whole`; the greatest takes what
 /// rounding leaves.
 void round_shares(const std::vector<double*>& shares, double whole) {
@@ -320,6 +338,74 @@ void fill_prices(const Network& model, const Shared& shared, const Optimum& opti
   }
 }
 
+ForestCandidate candidate_of(const Network& model, const Optimum& optimum, std::string name,
+                             const std::vector<double>& loads, std::size_t trees) {
+  return {std::move(name), busiest(model, loads),    limit_of(model, loads, optimum),
+          trees,           least_busy(model, loads), most_busy(model, loads)};
+}
+
+/// What may be taken, best first.
+using Choices = std::vector<std::pair<ForestChoice, Shared>>;
+
+/// The best mix, by the shares of the schemes, where it is worth a name; its cost goes into the
+/// plan.
+Choices choose_mix(const Network& model, const std::vector<NamedScheme>& schemes,
+                   const Optimum& optimum, SharesProgram program, std::string_view wanted,
+                   Forest& plan) {
+  const SharesProgram::Solution solution = program.solve();
+  const std::vector<double> shares = program.least_work(solution);
+  Shared mix;
+  std::string names;
+  for (std::size_t i = 0; i < schemes.size(); ++i) {
+    take(mix, schemes[i], shares[i]);
+    if (shares[i] >= k_least_share) {
+      names += fmt::format("{}{:.4g} {}", names.empty() ? "" : ", ", shares[i], schemes[i].name);
+    }
+  }
+  settle(model, mix);
+  plan.candidates.push_back(
+      candidate_of(model, optimum, "mix: " + names, mix.loads, mix.trees.size()));
+  plan.candidates.back().seconds_per_byte = plan.mix_seconds_per_byte = solution.seconds_per_byte;
+  Choices out;
+  if (is_worth_a_name(shares, wanted)) {
+    out.emplace_back(ForestChoice::mix, std::move(mix));
+  }
+  return out;
+}
+
+/// The named schemes that are worth a play and their best mix; a scheme is the first only where it
+/// needs at most `good_enough` seconds per byte. Their costs go into the plan.
+Choices choose_named(const Network& model, const std::vector<NamedScheme>& schemes,
+                     const Optimum& optimum, double good_enough, std::string_view wanted,
+                     Forest& plan) {
+  std::vector<Rank> ranks;
+  SharesProgram program = program_of(model);
+  for (const NamedScheme& scheme : schemes) {
+    const std::vector<double> loads = loads_of(model, scheme);
+    const std::size_t trees = scheme.trees.size();
+    program.add(loads);
+    ranks.push_back(rank_of(model, loads, trees));
+    plan.candidates.push_back(candidate_of(model, optimum, scheme.name, loads, trees));
+  }
+  Choices out = choose_mix(model, schemes, optimum, std::move(program), wanted, plan);
+  plan.single_seconds_per_byte = std::ranges::min_element(ranks, &Rank::before)->seconds_per_byte;
+  std::vector<std::size_t> by_time = indices(schemes.size());
+  std::ranges::stable_sort(by_time, &Rank::before,
+                           [&](std::size_t i) -> const Rank& { return ranks[i]; });
+  for (std::size_t i = 0; i < by_time.size(); ++i) {
+    const NamedScheme& scheme = schemes[by_time[i]];
+    const bool worth_a_play =
+        ranks[by_time[i]].seconds_per_byte <= optimum.seconds_per_byte * (1 + k_worth_a_play);
+    if (i == 0 || (i < k_most_singles && worth_a_play) || strategy_text(scheme.name) == wanted) {
+      Shared single;
+      take(single, scheme, 1);
+      const bool first = i == 0 && plan.single_seconds_per_byte <= good_enough;
+      out.insert(first ? out.begin() : out.end(), {ForestChoice::single, std::move(single)});
+    }
+  }
+  return out;
+}
+
 } // namespace
 
 std::string_view name_of(ForestChoice choice) {
@@ -355,7 +441,6 @@ std::string by_dual_values(const Forest& forest) {
 
 std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains,
                                   std::string_view wanted) {
-  Forest plan;
   const std::vector<NamedScheme> schemes = named_schemes(model, wanted);
   const std::vector<Tree> first = first_trees(model, schemes);
   if (first.empty()) {
@@ -363,101 +448,26 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
                            "of endpoints the profile says are unsupported");
   }
   const Optimum optimum = optimum_of(model, first);
+  Forest plan;
   plan.optimum_seconds_per_byte = optimum.seconds_per_byte;
   plan.certificate_seconds_per_byte = optimum.certificate;
   plan.low_certificate_seconds_per_byte = optimum.low_certificate;
-
-  const auto of_optimum = [&](const std::vector<double>& shares) {
-    Shared out;
-    for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
-      if (shares[i] > 0) {
-        take(out, optimum.trees[i], "tree", shares[i]);
-      }
-    }
-    return out;
-  };
-  Shared best_of_all = of_optimum(optimum.shares);
+  Shared best_of_all = shared_of(optimum, optimum.shares);
   settle(model, best_of_all);
-  const std::vector<double>& least = best_of_all.loads;
-  plan.optimum = {"optimum",
-                  busiest(model, least),
-                  limit_of(model, least, optimum),
-                  best_of_all.trees.size(),
-                  least_busy(model, least),
-                  most_busy(model, least)};
-  std::vector<std::vector<double>> loads;
-  std::vector<Rank> ranks;
-  std::size_t best = schemes.size();
-  for (std::size_t i = 0; i < schemes.size(); ++i) {
-    loads.push_back(loads_of(model, schemes[i]));
-    ranks.push_back(rank_of(model, loads[i], schemes[i].trees.size()));
-    best = best == schemes.size() || ranks[i].before(ranks[best]) ? i : best;
-    plan.candidates.push_back({schemes[i].name, busiest(model, loads[i]),
-                               limit_of(model, loads[i], optimum), schemes[i].trees.size(),
-                               least_busy(model, loads[i]), most_busy(model, loads[i])});
+  plan.optimum =
+      candidate_of(model, optimum, "optimum", best_of_all.loads, best_of_all.trees.size());
+  const double good_enough = optimum.seconds_per_byte * (1 + tolerance) * (1 + k_same);
+  Choices taken; // the first is the one to take
+  if (!schemes.empty()) {
+    taken = choose_named(model, schemes, optimum, good_enough, wanted, plan);
   }
-
-  const auto of_scheme = [&](const NamedScheme& scheme) {
-    Shared out;
-    for (std::size_t t = 0; t < scheme.trees.size(); ++t) {
-      take(out, scheme.trees[t], scheme.name, scheme.shares[t]);
-    }
-    return out;
-  };
-  std::vector<std::pair<ForestChoice, Shared>> taken; // the first is the one to take
-  const double good_enough = optimum.seconds_per_byte * (1 + tolerance);
-  if (best < schemes.size()) {
-    SharesProgram program = program_of(model);
-    for (const std::vector<double>& load : loads) {
-      program.add(load);
-    }
-    const SharesProgram::Solution solution = program.solve();
-    const std::vector<double> shares = program.least_work(solution);
-    Shared mix;
-    std::string names;
-    for (std::size_t i = 0; i < schemes.size(); ++i) {
-      for (std::size_t t = 0; t < schemes[i].trees.size(); ++t) {
-        take(mix, schemes[i].trees[t], schemes[i].name, shares[i] * schemes[i].shares[t]);
-      }
-      if (shares[i] >= k_least_share) {
-        names += fmt::format("{}{:.4g} {}", names.empty() ? "" : ", ", shares[i], schemes[i].name);
-      }
-    }
-    settle(model, mix);
-    plan.single_seconds_per_byte = ranks[best].seconds_per_byte;
-    plan.mix_seconds_per_byte = solution.seconds_per_byte;
-    plan.candidates.push_back({"mix: " + names, solution.seconds_per_byte,
-                               limit_of(model, mix.loads, optimum), mix.trees.size(),
-                               least_busy(model, mix.loads), most_busy(model, mix.loads)});
-    const bool single = ranks[best].seconds_per_byte <= good_enough * (1 + k_same);
-    const bool mixed = solution.seconds_per_byte <= good_enough * (1 + k_same);
-    if (is_worth_a_name(shares, wanted)) {
-      taken.emplace_back(ForestChoice::mix, std::move(mix));
-    }
-    std::vector<std::size_t> by_time = indices(schemes.size());
-    std::stable_sort(by_time.begin(), by_time.end(),
-                     [&](std::size_t a, std::size_t b) { return ranks[a].before(ranks[b]); });
-    for (std::size_t i = 0; i < by_time.size(); ++i) {
-      const bool worth_a_play =
-          ranks[by_time[i]].seconds_per_byte <= optimum.seconds_per_byte * (1 + k_worth_a_play);
-      if (i == 0 || (i < k_most_singles && worth_a_play) ||
-          strategy_text(schemes[by_time[i]].name) == wanted) {
-        // A single scheme stands before the mix only where it is the one to take.
-        const auto at = i == 0 && single ? taken.begin() : taken.end();
-        taken.insert(at, {ForestChoice::single, of_scheme(schemes[by_time[i]])});
-      }
-    }
-    if (single || mixed) {
-      taken.emplace_back(ForestChoice::optimum, std::move(best_of_all));
-    } else {
-      taken.insert(taken.begin(), {ForestChoice::optimum, std::move(best_of_all)});
-    }
-  } else {
-    taken.emplace_back(ForestChoice::optimum, std::move(best_of_all));
-  }
+  const bool named =
+      std::min(plan.single_seconds_per_byte, plan.mix_seconds_per_byte) <= good_enough;
+  taken.insert(named ? taken.end() : taken.begin(),
+               {ForestChoice::optimum, std::move(best_of_all)});
   const std::size_t fastest = taken.size();
   for (const std::vector<double>& shares : optimum.shallow) {
-    taken.emplace_back(ForestChoice::optimum, of_optimum(shares));
+    taken.emplace_back(ForestChoice::optimum, shared_of(optimum, shares));
   }
   std::ranges::stable_sort(plan.candidates, [](const auto& a, const auto& b) {
     return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);

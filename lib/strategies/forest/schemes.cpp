@@ -93,6 +93,10 @@ private:
     tree.down[child] = static_cast<std::int64_t>(parent);
   }
 
+  static void append(std::vector<Tree>& to, const std::vector<Tree>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+
   /// What the collective takes of a scheme for all-reduce: the halves of those trees that have a
   /// root of its. None where it would need roots that the scheme has not, or not equally often.
   [[nodiscard]] std::vector<Tree> halved(std::vector<Tree> trees) const {
@@ -241,32 +245,26 @@ private:
 
   /// Roots take turns: each alone, those of each switch, all.
   void reduce_broadcast() {
-    const auto scheme = [&](const Group& roots) {
+    const auto scheme = [&](std::string name, const Group& roots) {
       std::vector<Tree> trees;
       for (const std::size_t root : roots) {
-        const std::vector<Tree> one = widest(root);
-        trees.insert(trees.end(), one.begin(), one.end());
+        append(trees, widest(root));
       }
-      take(names(m_model, "reduce_broadcast", roots), std::move(trees));
+      take(std::move(name), std::move(trees));
     };
     const Group everyone = indices(m_model.workers);
     for (const std::size_t root : everyone) {
-      scheme({root});
+      scheme(names(m_model, "reduce_broadcast", {root}), {root});
     }
     if (m_model.groups.size() > 1) {
       for (const Group& group : m_model.groups) {
         if (group.size() > 1) {
-          scheme(group);
+          scheme(names(m_model, "reduce_broadcast", group), group);
         }
       }
     }
     if (m_model.workers > 1) {
-      std::vector<Tree> trees;
-      for (const std::size_t root : everyone) {
-        const std::vector<Tree> one = widest(root);
-        trees.insert(trees.end(), one.begin(), one.end());
-      }
-      take("reduce_broadcast all", std::move(trees));
+      scheme("reduce_broadcast all", everyone);
     }
   }
 
@@ -301,7 +299,7 @@ private:
       }
       const std::vector<Tree> trees = trees_of(memory);
       take(names(m_model, name, {memory}), trees);
-      all.insert(all.end(), trees.begin(), trees.end());
+      append(all, trees);
     }
     if (m_memories.size() > 1) {
       take(fmt::format("{} all", name), std::move(all));
@@ -331,8 +329,7 @@ private:
             join(below, v, v == head ? memory : head);
           }
         }
-        const std::vector<Tree> whole = rooted(below, memory);
-        trees.insert(trees.end(), whole.begin(), whole.end());
+        append(trees, rooted(below, memory));
       }
       return trees;
     });
@@ -368,8 +365,7 @@ private:
               }
             }
           }
-          const std::vector<Tree> whole = rooted(below, root);
-          trees.insert(trees.end(), whole.begin(), whole.end());
+          append(trees, rooted(below, root));
         }
       }
       return trees;
@@ -390,153 +386,163 @@ private:
     return best;
   }
 
-  /// A tree of each machine's workers, and the place where its sum comes together.
-  struct Inner {
-    std::vector<std::int64_t> parent; ///< by place; -1: not of this machine
-    std::size_t head = 0;
-  };
-  /// The ways to sum in each machine: how many turns there are, and the tree of machine m in turn
-  /// t.
+  using Parents = std::vector<std::int64_t>; ///< by place
+  /// The ways to sum in each machine: how many turns there are, and the tree of a machine in a
+  /// turn, which goes `below` the place that is returned, where its sum comes together.
   struct InnerScheme {
     std::string name;
     std::size_t turns = 0;
-    std::function<Inner(std::size_t machine, std::size_t turn)> tree;
+    std::function<std::size_t(std::size_t machine, std::size_t turn, Parents& below)> tree;
   };
+
+  /// What each machine has.
+  struct Machines {
+    std::vector<Group> workers, memories;   ///< by machine: places
+    std::vector<std::vector<Group>> groups; ///< by machine: its workers by switch
+    Group working{}, serving{};             ///< machines, and places that only sum
+    std::size_t most = 0, per_switch = 0;   ///< workers
+    bool with_memories = true;              ///< all that work
+  };
+  [[nodiscard]] Machines machines() const {
+    const std::size_t count = m_model.machines.size();
+    Machines out{std::vector<Group>(count), std::vector<Group>(count),
+                 std::vector<std::vector<Group>>(count)};
+    for (std::size_t v = 0; v < m_endpoints; ++v) {
+      const Place& place = m_model.places[v];
+      if (place.worker) {
+        out.workers[place.machine].push_back(v);
+      } else if (place.memory) {
+        out.memories[place.machine].push_back(v);
+      }
+    }
+    for (const Group& group : m_model.groups) {
+      out.groups[m_model.places[group.front()].machine].push_back(group);
+    }
+    for (std::size_t m = 0; m < count; ++m) {
+      if (out.workers[m].empty()) {
+        out.serving.insert(out.serving.end(), out.memories[m].begin(), out.memories[m].end());
+        continue;
+      }
+      out.working.push_back(m);
+      out.most = std::max(out.most, out.workers[m].size());
+      out.with_memories = out.with_memories && !out.memories[m].empty();
+      for (const Group& group : out.groups[m]) {
+        out.per_switch = std::max(out.per_switch, group.size());
+      }
+    }
+    return out;
+  }
 
   /// Everywhere the sum of a machine's workers first, then between the machines; by every worker or
   /// place below a switch in turn, so that every NIC has the same to do.
   void between_machines() {
-    std::vector<std::vector<std::size_t>> workers(m_model.machines.size());
-    std::vector<std::vector<Group>> groups(m_model.machines.size());
-    std::vector<std::vector<std::size_t>> memories(m_model.machines.size());
-    for (std::size_t v = 0; v < m_endpoints; ++v) {
-      const Place& place = m_model.places[v];
-      if (place.worker) {
-        workers[place.machine].push_back(v);
-      } else if (place.memory) {
-        memories[place.machine].push_back(v);
-      }
-    }
-    for (const Group& group : m_model.groups) {
-      groups[m_model.places[group.front()].machine].push_back(group);
-    }
-    Group working, serving; // machines, and places that only sum
-    std::size_t most = 0, per_switch = 0;
-    bool with_memories = true;
-    for (std::size_t m = 0; m < workers.size(); ++m) {
-      if (workers[m].empty()) {
-        serving.insert(serving.end(), memories[m].begin(), memories[m].end());
-        continue;
-      }
-      working.push_back(m);
-      most = std::max(most, workers[m].size());
-      with_memories = with_memories && !memories[m].empty();
-      for (const Group& group : groups[m]) {
-        per_switch = std::max(per_switch, group.size());
-      }
-    }
-    const auto start = [&](std::size_t head) {
-      Inner inner{std::vector<std::int64_t>(m_endpoints, -1), head};
-      inner.parent[head] = static_cast<std::int64_t>(head);
-      return inner;
-    };
+    const Machines all = machines();
     std::vector<InnerScheme> inner;
-    inner.push_back({"", most, [&](std::size_t m, std::size_t turn) {
-                       Inner out = start(workers[m][turn % workers[m].size()]);
-                       for (const std::size_t v : workers[m]) {
-                         out.parent[v] = static_cast<std::int64_t>(out.head);
+    inner.push_back({"", all.most, [&](std::size_t m, std::size_t turn, Parents& below) {
+                       const std::size_t head = all.workers[m][turn % all.workers[m].size()];
+                       for (const std::size_t v : all.workers[m]) {
+                         below[v] = static_cast<std::int64_t>(head);
                        }
-                       return out;
+                       return head;
                      }});
     // First below each switch, then between the switches; and the same into a memory.
-    const auto switches = [&](std::size_t m, std::size_t turn, std::size_t head) {
-      Inner out = start(head);
-      const std::size_t place = turn / groups[m].size();
-      for (const Group& group : groups[m]) {
+    const auto switches = [&](std::size_t m, std::size_t turn, std::size_t head, Parents& below) {
+      below[head] = static_cast<std::int64_t>(head);
+      const std::size_t place = turn / all.groups[m].size();
+      for (const Group& group : all.groups[m]) {
         const auto holds = std::find(group.begin(), group.end(), head) != group.end();
         const std::size_t own = holds ? head : group[place % group.size()];
         for (const std::size_t v : group) {
-          out.parent[v] = static_cast<std::int64_t>(v == own ? head : own);
+          below[v] = static_cast<std::int64_t>(v == own ? head : own);
         }
       }
-      return out;
+      return head;
     };
-    if (per_switch > 1) {
-      inner.push_back({"switches ", most, [&, switches](std::size_t m, std::size_t turn) {
-                         const Group& home = groups[m][turn % groups[m].size()];
-                         return switches(m, turn, home[turn / groups[m].size() % home.size()]);
+    if (all.per_switch > 1) {
+      inner.push_back({"switches ", all.most, [&](std::size_t m, std::size_t turn, Parents& below) {
+                         const std::vector<Group>& groups = all.groups[m];
+                         const Group& home = groups[turn % groups.size()];
+                         const std::size_t head = home[turn / groups.size() % home.size()];
+                         return switches(m, turn, head, below);
                        }});
     }
-    if (with_memories && !working.empty()) {
-      inner.push_back({"memories ", std::max(most, memories[working.front()].size()),
-                       [&, switches](std::size_t m, std::size_t turn) {
-                         return switches(m, turn, memories[m][turn % memories[m].size()]);
+    if (all.with_memories && !all.working.empty()) {
+      inner.push_back({"memories ", std::max(all.most, all.memories[all.working.front()].size()),
+                       [&](std::size_t m, std::size_t turn, Parents& below) {
+                         const Group& heads = all.memories[m];
+                         return switches(m, turn, heads[turn % heads.size()], below);
                        }});
     }
     for (const InnerScheme& scheme : inner) {
-      outer(scheme, working, serving);
+      outer(scheme, all);
+    }
+  }
+
+  /// One turn of an inner scheme: the head of each machine, and the trees below these.
+  struct Turn {
+    Group head;
+    Parents below;
+  };
+  /// Adds the tree in which head i hands its sum to the first and gets the result from the second
+  /// of parents(i).
+  template <class ParentsOf>
+  static void add(std::vector<Tree>& to, const Turn& turn, std::size_t root,
+                  const ParentsOf& parents) {
+    Tree tree{turn.below, turn.below, 0};
+    for (std::size_t i = 0; i < turn.head.size(); ++i) {
+      const auto [up, down] = parents(i);
+      tree.up[turn.head[i]] = static_cast<std::int64_t>(up);
+      tree.down[turn.head[i]] = static_cast<std::int64_t>(down);
+    }
+    tree.up[root] = tree.down[root] = static_cast<std::int64_t>(root);
+    to.push_back(std::move(tree));
+  }
+  /// Two binary trees: the leaves of one are the inner places of the other.
+  static void add_double_binary(std::vector<Tree>& to, const Turn& turn) {
+    const std::size_t n = turn.head.size();
+    for (const bool second : {false, true}) {
+      const auto place = [&](std::size_t i) {
+        return !second ? i : n % 2 == 0 ? n - 1 - i : (i + 1) % n;
+      };
+      add(to, turn, turn.head[place(0)], [&](std::size_t i) {
+        const std::size_t at = n % 2 == 0 || !second ? place(i) : (i + n - 1) % n;
+        const std::size_t parent = turn.head[place(binary_parent(at, n))];
+        return std::pair(parent, parent);
+      });
     }
   }
 
   /// Between the heads of the machines: round, each in turn the root, and over those that only sum.
-  void outer(const InnerScheme& inner, const Group& machines, const Group& serving) {
-    const std::size_t n = machines.size();
+  void outer(const InnerScheme& inner, const Machines& all) {
+    const std::size_t n = all.working.size();
     std::vector<Tree> ring, star, binomial, binary, servers;
-    std::vector<std::size_t> round; // of the machines
-    for (std::size_t turn = 0; turn < inner.turns; ++turn) {
-      std::vector<std::size_t> head;
-      std::vector<std::int64_t> below(m_endpoints, -1);
-      for (const std::size_t m : machines) {
-        const Inner part = inner.tree(m, turn);
-        head.push_back(part.head);
-        for (std::size_t v = 0; v < m_endpoints; ++v) {
-          below[v] = part.parent[v] >= 0 ? part.parent[v] : below[v];
-        }
+    Group round; // of the machines
+    for (std::size_t number = 0; number < inner.turns; ++number) {
+      Turn turn{{}, Parents(m_endpoints, -1)};
+      for (const std::size_t m : all.working) {
+        turn.head.push_back(inner.tree(m, number, turn.below));
       }
-      if (turn == 0) {
-        const Group order = ring_order(head);
-        round.resize(n);
-        for (std::size_t i = 0; i < n; ++i) {
-          round[i] = static_cast<std::size_t>(std::find(head.begin(), head.end(), order[i]) -
-                                              head.begin());
-        }
+      const Group& head = turn.head;
+      if (number == 0) {
+        round = ring_order(head);
       }
-      const auto add = [&](std::vector<Tree>& to, std::size_t root, const auto& parents) {
-        Tree tree{below, below, 0};
-        for (std::size_t i = 0; i < n; ++i) {
-          const auto [up, down] = parents(i);
-          tree.up[head[i]] = static_cast<std::int64_t>(up);
-          tree.down[head[i]] = static_cast<std::int64_t>(down);
-        }
-        tree.up[root] = tree.down[root] = static_cast<std::int64_t>(root);
-        to.push_back(std::move(tree));
-      };
       for (std::size_t r = 0; r < n; ++r) {
-        add(ring, head[r], [&](std::size_t i) {
+        add(ring, turn, head[r], [&](std::size_t i) {
           const auto at =
               static_cast<std::size_t>(std::find(round.begin(), round.end(), i) - round.begin());
           return std::pair(head[round[(at + 1) % n]], head[round[(at + n - 1) % n]]);
         });
-        add(star, head[r], [&](std::size_t) { return std::pair(head[r], head[r]); });
+        add(star, turn, head[r], [&](std::size_t) { return std::pair(head[r], head[r]); });
         // The place number i after the root hands on to i without its lowest one bit.
-        add(binomial, head[r], [&](std::size_t i) {
+        add(binomial, turn, head[r], [&](std::size_t i) {
           const std::size_t after = (i + n - r) % n;
           const std::size_t to = head[(r + (after & (after - 1))) % n];
           return after == 0 ? std::pair(head[r], head[r]) : std::pair(to, to);
         });
       }
-      for (const bool second : {false, true}) { // its leaves are the inner places of the first
-        const auto place = [&](std::size_t i) {
-          return !second ? i : n % 2 == 0 ? n - 1 - i : (i + 1) % n;
-        };
-        add(binary, head[place(0)], [&](std::size_t i) {
-          const std::size_t at = n % 2 == 0 || !second ? place(i) : (i + n - 1) % n;
-          const std::size_t to = head[place(binary_parent(at, n))];
-          return std::pair(to, to);
-        });
-      }
-      for (const std::size_t server : serving) {
-        add(servers, server, [&](std::size_t) { return std::pair(server, server); });
+      add_double_binary(binary, turn);
+      for (const std::size_t server : all.serving) {
+        add(servers, turn, server, [&](std::size_t) { return std::pair(server, server); });
       }
     }
     const bool flat = inner.turns == 1; // each machine is one worker
@@ -570,15 +576,13 @@ private:
       const Place& place = m_model.places[v];
       works[place.machine] = works[place.machine] || place.worker; // workers are before all others
       if (place.worker || (place.memory && !works[place.machine])) {
-        const std::vector<Tree> one = star(v);
-        std::vector<Tree>& all = place.worker ? workers : servers;
-        all.insert(all.end(), one.begin(), one.end());
+        append(place.worker ? workers : servers, star(v));
       }
     }
     take("ps colocated", workers);
     take("ps noncolocated", servers);
     if (m_model.collective == Collective::all_reduce) {
-      workers.insert(workers.end(), servers.begin(), servers.end());
+      append(workers, servers);
       take("byteps split", std::move(workers));
       solve_shares();
     }
@@ -606,7 +610,8 @@ private:
     scheme.trees = std::move(trees);
   }
 
-  /// Of places that hand sums on round a ring: the best order that is known.
+  /// Of places that hand sums on round a ring: the best order that is known, by their numbers among
+  /// `places`.
   [[nodiscard]] Group ring_order(const Group& places) const {
     PlayNetwork network = between_places(m_model, places).network;
     const auto impossible = static_cast<std::uint32_t>(network.station_bytes_per_s.size());
@@ -621,11 +626,7 @@ private:
         }
       }
     }
-    Group order;
-    for (const std::size_t i : best_ring_order(network, indices(places.size())).ranks) {
-      order.push_back(places[i]);
-    }
-    return order;
+    return best_ring_order(network, indices(places.size())).ranks;
   }
 
   /// From every worker on, the workers one after another in one order.
@@ -644,8 +645,7 @@ private:
         below.up[at] = static_cast<std::int64_t>(order[(end + i + 1) % n]);
         below.down[at] = static_cast<std::int64_t>(order[(end + i - 1) % n]);
       }
-      const std::vector<Tree> whole = rooted(below, order[end]);
-      trees.insert(trees.end(), whole.begin(), whole.end());
+      append(trees, rooted(below, order[end]));
     }
     take("ring", std::move(trees));
   }

@@ -422,6 +422,171 @@ private:
   std::size_t m_looked = 0;
 };
 
+/// Contracts the groups whose cheapest ways in go round, until none do. `Group`: Arborescences',
+/// nodes first.
+template <class Group>
+class Contraction {
+public:
+  Contraction(const Costs& in, const std::vector<char>& free, std::vector<Group>& groups)
+      : m_groups(groups), m_count(free.size()), m_at(m_count + 1, At::start) {
+    m_at[m_count] = At::done;
+    m_ways.reserve(m_count * m_at.size());
+    for (std::uint32_t v = 0; v < m_count; ++v) {
+      m_groups.push_back({v, 0, v, v});
+      m_group.push_back(v);
+      for (std::uint32_t p = 0; p < m_count; ++p) {
+        m_ways.push_back({in[v * m_count + p], p, v});
+      }
+      m_ways.push_back({free[v] != 0 ? 0 : k_never, v, v});
+    }
+  }
+
+  /// Returns the group that holds all nodes, which nothing reaches; k_none where it need not be.
+  std::size_t contract_all() {
+    for (std::size_t start = 0; start < m_count; ++start) {
+      std::vector<std::size_t> stack;
+      for (std::size_t c = start; m_at[c] == At::start || m_at[c] == At::stack; c = enter(c)) {
+        if (m_at[c] == At::stack) {
+          contract(stack, c);
+        } else {
+          m_at[c] = At::stack;
+          stack.push_back(c);
+        }
+      }
+      for (const std::size_t c : stack) {
+        m_at[c] = At::done;
+      }
+    }
+    return m_last;
+  }
+
+private:
+  enum class At : char { start, stack, done, gone };
+  struct Way {
+    double cost = k_never;
+    std::uint32_t from = 0, to = 0; ///< nodes
+  };
+
+  /// Notes the cheapest way into a group, and returns where it is from; m_count: from nowhere.
+  std::size_t enter(std::size_t c) {
+    const Way* const ways = &m_ways[c * m_at.size()];
+    std::size_t best = c;
+    for (std::size_t p = 0; p < m_at.size(); ++p) {
+      if (p != c && m_at[p] != At::gone && (best == c || ways[p].cost < ways[best].cost)) {
+        best = p;
+      }
+    }
+    Group& entered = m_groups[m_group[c]];
+    entered.least = ways[best].cost;
+    entered.from = ways[best].from;
+    entered.to = ways[best].to;
+    m_last = best == m_count && entered.least == k_never ? m_group[c] : m_last;
+    return best;
+  }
+
+  /// Makes one group of those on the stack from `rest` on, which stands for all of them afterwards.
+  void contract(std::vector<std::size_t>& stack, std::size_t rest) {
+    std::vector<Way> into(m_at.size());
+    for (auto c = std::find(stack.begin(), stack.end(), rest); c != stack.end(); ++c) {
+      const double least = m_groups[m_group[*c]].least, replaced = least == k_never ? 0 : least;
+      for (std::size_t p = 0; p < into.size(); ++p) {
+        const Way& way = m_ways[*c * into.size() + p];
+        if (m_at[p] != At::gone && way.cost - replaced < into[p].cost) {
+          into[p] = {way.cost - replaced, way.from, way.to};
+        }
+      }
+    }
+    std::copy(into.begin(), into.end(), &m_ways[rest * into.size()]);
+    for (; stack.back() != rest; stack.pop_back()) {
+      const std::size_t c = stack.back();
+      m_groups[m_group[c]].within = m_groups.size();
+      m_at[c] = At::gone;
+      for (std::size_t v = 0; v < m_count; ++v) {
+        const Way& way = m_ways[v * into.size() + c];
+        Way& kept = m_ways[v * into.size() + rest];
+        kept = way.cost < kept.cost ? way : kept;
+      }
+    }
+    m_groups[m_group[rest]].within = m_groups.size();
+    m_group[rest] = m_groups.size();
+    m_groups.push_back({m_groups.size(), 0, 0, 0});
+  }
+
+  std::vector<Group>& m_groups;
+  std::size_t m_count; ///< of nodes
+  /// Of the groups that are not contracted yet, each at the number of one of its nodes: itself, the
+  /// ways in from each, and last what it costs not to be reached.
+  std::vector<std::size_t> m_group;
+  std::vector<Way> m_ways;
+  std::vector<At> m_at;
+  std::size_t m_last = k_none;
+};
+
+/// What copies cost at prices of stations.
+struct EdgeCosts {
+  Costs up, down;
+  std::vector<double>
+      saved; ///< by place: less than 0 by a relay's first sum, which it need not make
+  std::vector<double> ends; ///< by place: of being the root
+};
+EdgeCosts edge_costs(const Network& network, const std::vector<double>& prices) {
+  const std::size_t n = network.places.size();
+  EdgeCosts out{Costs(n * n, k_never), Costs(n * n, k_never), std::vector<double>(n, 0.0),
+                std::vector<double>(n, k_never)};
+  const std::vector<double> shares = network.root_shares();
+  for (std::size_t v = 0; v < n; ++v) {
+    // A relay's first stream needs no sum: taken off what it pays for handing its own on.
+    const double add = cost_of(network.add[v], prices);
+    out.saved[v] = network.places[v].worker ? 0 : -add;
+    for (std::size_t u = 0; u < n; ++u) {
+      if (u != v && network.ways[u][v]) {
+        out.down[v * n + u] = cost_of(*network.ways[u][v], prices);
+        out.up[u * n + v] = out.down[v * n + u] + add;
+      }
+    }
+    if (shares.empty() || (v < shares.size() && shares[v] > 0)) {
+      out.ends[v] = cheapest_exit(network, v, prices).cost;
+    }
+  }
+  for (std::size_t v = network.workers; v < n; ++v) {
+    for (std::size_t p = 0; p < n; ++p) {
+      out.up[v * n + p] += out.saved[v];
+    }
+  }
+  return out;
+}
+
+/// Solves each half for trees that cost less than `below` together with the other. Returns by place
+/// whether trees with the root there are possible.
+std::vector<bool> solve_halves(std::vector<Half>& halves, const std::vector<double>& ends,
+                               const std::vector<double>& below, double steps) {
+  std::vector<bool> possible;
+  for (std::size_t root = 0; root < ends.size(); ++root) {
+    possible.push_back(ends[root] < k_never && std::ranges::all_of(halves, [&](const Half& half) {
+                         return half.first_least(root) < k_never;
+                       }));
+  }
+  for (std::size_t h = 0; h < halves.size(); ++h) {
+    std::vector<double> most(ends.size(), -k_never);
+    for (std::size_t root = 0; root < ends.size(); ++root) {
+      if (!possible[root]) {
+        continue;
+      }
+      most[root] = (below.empty() ? k_never : below[root]) - ends[root];
+      for (std::size_t other = 0; other < halves.size(); ++other) {
+        if (other != h) {
+          most[root] -= other < h ? halves[other].least(root) : halves[other].first_least(root);
+        }
+      }
+    }
+    halves[h].solve(std::move(most), steps);
+    for (std::size_t root = 0; root < ends.size(); ++root) {
+      possible[root] = possible[root] && halves[h].least(root) < k_never;
+    }
+  }
+  return possible;
+}
+
 } // namespace
 
 std::size_t root_of(const Tree& tree) {
@@ -514,106 +679,7 @@ void prune(const Network& model, Tree& tree) {
 
 Arborescences::Arborescences(std::vector<double> in, std::vector<char> free)
     : m_nodes(free.size()), m_cost(free.size(), k_never) {
-  const std::size_t n = m_nodes;
-  // Of the groups that are not contracted yet, each at the number of one of its nodes.
-  std::vector<std::size_t> group(n);
-  std::vector<std::uint32_t> from(n * n), to(n * n); // which nodes an entry of `in` is between
-  std::vector<double> left(n, k_never);              // of what it costs not to be reached
-  std::vector<std::size_t> left_at(n);
-  enum class At : char { start, stack, done, gone };
-  std::vector<At> at(n, At::start);
-  for (std::size_t v = 0; v < n; ++v) {
-    m_groups.push_back({v, 0, v, v});
-    group[v] = left_at[v] = v;
-    left[v] = free[v] != 0 ? 0 : k_never;
-    for (std::size_t p = 0; p < n; ++p) {
-      from[v * n + p] = static_cast<std::uint32_t>(p);
-      to[v * n + p] = static_cast<std::uint32_t>(v);
-    }
-  }
-  const auto contract = [&](const std::vector<std::size_t>& cycle) {
-    const std::size_t rest = cycle.back(); // stands for all of them afterwards
-    std::vector<double> into(n, k_never);
-    double leave = k_never;
-    for (auto it = cycle.rbegin(); it != cycle.rend(); ++it) {
-      const std::size_t c = *it;
-      const Group& member = m_groups[group[c]];
-      const double replaced = member.least == k_never ? 0 : member.least;
-      for (std::size_t p = 0; p < n; ++p) {
-        const double cost = in[c * n + p] - replaced;
-        if (at[p] != At::gone && cost < into[p]) {
-          into[p] = cost;
-          from[rest * n + p] = from[c * n + p];
-          to[rest * n + p] = to[c * n + p];
-        }
-      }
-      if (left[c] - replaced < leave) {
-        leave = left[c] - replaced;
-        left_at[rest] = left_at[c];
-      }
-    }
-    std::copy(into.begin(), into.end(), in.begin() + static_cast<std::ptrdiff_t>(rest * n));
-    left[rest] = leave;
-    for (const std::size_t c : cycle) {
-      m_groups[group[c]].within = m_groups.size();
-      if (c == rest) {
-        continue;
-      }
-      at[c] = At::gone;
-      for (std::size_t v = 0; v < n; ++v) {
-        if (in[v * n + c] < in[v * n + rest]) {
-          in[v * n + rest] = in[v * n + c];
-          from[v * n + rest] = from[v * n + c];
-          to[v * n + rest] = to[v * n + c];
-        }
-      }
-    }
-    group[rest] = m_groups.size();
-    m_groups.push_back({m_groups.size(), 0, 0, 0});
-    at[rest] = At::start;
-  };
-  constexpr std::size_t k_last = std::numeric_limits<std::size_t>::max();
-  std::size_t last = k_last; // the group that holds all nodes: nothing reaches it
-  for (std::size_t start = 0; start < n; ++start) {
-    std::vector<std::size_t> stack;
-    for (std::size_t c = start; at[start] != At::done && at[start] != At::gone;) {
-      if (at[c] == At::stack) {
-        std::vector<std::size_t> cycle;
-        do {
-          cycle.push_back(stack.back());
-          stack.pop_back();
-        } while (cycle.back() != c);
-        contract(cycle);
-      }
-      at[c] = At::stack;
-      stack.push_back(c);
-      std::size_t best = n;
-      for (std::size_t p = 0; p < n; ++p) {
-        if (p != c && at[p] != At::gone && (best == n || in[c * n + p] < in[c * n + best])) {
-          best = p;
-        }
-      }
-      Group& entered = m_groups[group[c]];
-      const bool leaves = left[c] < (best == n ? k_never : in[c * n + best]);
-      if (leaves) {
-        entered.least = left[c];
-        entered.from = entered.to = left_at[c];
-      } else if (best == n) {
-        last = group[c];
-      } else {
-        entered.least = in[c * n + best];
-        entered.from = from[c * n + best];
-        entered.to = to[c * n + best];
-      }
-      if (leaves || best == n || at[best] == At::done) {
-        for (const std::size_t done : stack) {
-          at[done] = At::done;
-        }
-        break;
-      }
-      c = best;
-    }
-  }
+  const std::size_t last = Contraction(in, free, m_groups).contract_all();
   // A root replaces the ways into all groups that it is in.
   double all = 0;
   std::size_t never = 0;
@@ -634,7 +700,7 @@ Arborescences::Arborescences(std::vector<double> in, std::vector<char> free)
       around[g] += it.least;
     }
   }
-  for (std::size_t v = 0; v < n; ++v) {
+  for (std::size_t v = 0; v < m_nodes; ++v) {
     m_cost[v] = never > never_around[v] ? k_never : all - around[v];
   }
 }
@@ -663,66 +729,21 @@ std::vector<std::size_t> Arborescences::parents(std::size_t root) const {
 CheapestTrees cheapest_trees(const Network& network, const std::vector<double>& prices,
                              const std::vector<double>& below, double steps) {
   const std::size_t n = network.places.size();
-  Costs up(n * n, k_never), down(n * n, k_never);
-  std::vector<double> saved(n, 0.0), ends(n, k_never);
-  const std::vector<double> shares = network.root_shares();
-  for (std::size_t v = 0; v < n; ++v) {
-    // A relay's first stream needs no sum: taken off what it pays for handing its own on.
-    const double add = cost_of(network.add[v], prices);
-    saved[v] = network.places[v].worker ? 0 : -add;
-    for (std::size_t u = 0; u < n; ++u) {
-      if (u != v && network.ways[u][v]) {
-        down[v * n + u] = cost_of(*network.ways[u][v], prices);
-        up[u * n + v] = down[v * n + u] + add;
-      }
-    }
-    if (shares.empty() || (v < shares.size() && shares[v] > 0)) {
-      ends[v] = cheapest_exit(network, v, prices).cost;
-    }
-  }
-  for (std::size_t v = network.workers; v < n; ++v) {
-    for (std::size_t p = 0; p < n; ++p) {
-      up[v * n + p] += saved[v];
-    }
-  }
-  const Alike alike(network, {&up, &down}, ends);
+  EdgeCosts costs = edge_costs(network, prices);
+  const Alike alike(network, {&costs.up, &costs.down}, costs.ends);
   std::vector<Half> halves;
   halves.reserve(2);
   if (sums(network.collective)) {
-    halves.emplace_back(network, alike, std::move(up), std::move(saved));
+    halves.emplace_back(network, alike, std::move(costs.up), std::move(costs.saved));
   }
   if (gives(network.collective)) {
-    halves.emplace_back(network, alike, std::move(down), std::vector<double>(n, 0.0));
+    halves.emplace_back(network, alike, std::move(costs.down), std::vector<double>(n, 0.0));
   }
-  std::vector<char> possible(n, 1);
-  for (std::size_t root = 0; root < n; ++root) {
-    for (const Half& half : halves) {
-      possible[root] =
-          ends[root] < k_never && half.first_least(root) < k_never ? possible[root] : 0;
-    }
-  }
-  for (std::size_t h = 0; h < halves.size(); ++h) {
-    std::vector<double> most(n, -k_never);
-    for (std::size_t root = 0; root < n; ++root) {
-      if (possible[root] == 0) {
-        continue;
-      }
-      most[root] = (below.empty() ? k_never : below[root]) - ends[root];
-      for (std::size_t other = 0; other < halves.size(); ++other) {
-        if (other != h) {
-          most[root] -= other < h ? halves[other].least(root) : halves[other].first_least(root);
-        }
-      }
-    }
-    halves[h].solve(std::move(most), steps);
-    for (std::size_t root = 0; root < n; ++root) {
-      possible[root] = halves[h].least(root) < k_never ? possible[root] : 0;
-    }
-  }
+  const std::vector<bool> possible = solve_halves(halves, costs.ends, below, steps);
   CheapestTrees out;
   for (std::size_t root = 0; root < n; ++root) {
-    out.least.push_back(possible[root] != 0 ? ends[root] : k_never);
-    if (possible[root] == 0) {
+    out.least.push_back(possible[root] ? costs.ends[root] : k_never);
+    if (!possible[root]) {
       continue;
     }
     PricedTree best;

@@ -27,28 +27,14 @@ public:
       : m_job(job), m_ways(ways), m_routes(routes), m_cut(cut) {}
 
   [[nodiscard]] Plan cut() const {
-    Plan plan;
+    Plan plan = without_parts();
     const auto lanes = static_cast<std::uint64_t>(m_ways.lanes());
-    plan.strategy = m_cut.dense ? "dense" : "coarse";
-    plan.gradient_bytes = m_job.layout.total_bytes;
-    plan.runs = m_job.layout.runs;
-    plan.routing = m_routes;
-    if (m_cut.dense) {
-      for (ProxyRoute& r : plan.routing) {
-        r.latency_proxy = r.bandwidth_proxy = m_job.devices.front();
-        r.threshold_bytes.reset();
-        r.crossings_bytes.clear();
-      }
-    }
-    plan.passes = m_job.passes;
-    plan.update = m_cut.update;
     const bool dual = m_cut.boundary > 0 && m_cut.boundary < m_job.workload.tensors.size();
     using TreeKey = std::tuple<Pattern, std::size_t, bool>;
     std::map<TreeKey, std::size_t> trees;
     std::map<std::size_t, double> owned;                         // by rank
     std::map<bool, std::uint64_t> turn;                          // by who sums
     std::map<std::size_t, std::pair<double, double>> round_ring; // by owner: bytes each way
-    plan.tensors.resize(m_job.workload.tensors.size());
     for (const std::size_t t : order_of_tensors()) {
       const Tensor& tensor = m_job.workload.tensors[t];
       const bool by_workers = t >= m_cut.boundary;
@@ -88,17 +74,35 @@ public:
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_job.ranks(); ++r) {
-      PlanRank rank = m_ways.place_of(r);
+      PlanRank& rank = plan.ranks.emplace_back(m_ways.place_of(r));
       rank.server = owned[r] > 0;
       rank.lanes = static_cast<int>(lanes * (dual ? 2 : 1));
       rank.share_bytes = owned[r];
       rank.assigned_bytes = static_cast<std::uint64_t>(owned[r]);
-      plan.ranks.push_back(rank);
     }
     return plan;
   }
 
 private:
+  [[nodiscard]] Plan without_parts() const {
+    Plan plan;
+    plan.strategy = m_cut.dense ? "dense" : "coarse";
+    plan.gradient_bytes = m_job.layout.total_bytes;
+    plan.runs = m_job.layout.runs;
+    plan.routing = m_routes;
+    if (m_cut.dense) {
+      for (ProxyRoute& r : plan.routing) {
+        r.latency_proxy = r.bandwidth_proxy = m_job.devices.front();
+        r.threshold_bytes.reset();
+        r.crossings_bytes.clear();
+      }
+    }
+    plan.passes = m_job.passes;
+    plan.update = m_cut.update;
+    plan.tensors.resize(m_job.workload.tensors.size());
+    return plan;
+  }
+
   /// Which proxy each client uses, in the order of the workers; empty: the ring of the workers.
   using Pattern = std::vector<std::size_t>;
 

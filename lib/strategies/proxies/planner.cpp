@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace reckon {
@@ -148,12 +149,9 @@ void add_sources(Plan& plan, const Profile& profile, const Ways& ways) {
   plan.assumed = unknown_rates(profile, *ways.places());
 }
 
-/// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
-void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
-              const ProxyOptions& proxies, const Job& job, const Ways& ways,
-              const ProxyFindings& found) {
-  add_provenance(plan, inputs, options);
-  plan.transport = transport_of(inputs, options, ways);
+/// What was asked for.
+void add_requests(Plan& plan, const PlanInputs& inputs, const ProxyOptions& proxies, const Job& job,
+                  const Ways& ways, bool lanes_given) {
   plan.options["workers"] = std::to_string(job.workers.size());
   plan.options["servers"] = std::to_string(job.devices.size());
   plan.options["bandwidth_slack"] = fmt::format("{}", proxies.tolerance);
@@ -164,7 +162,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (plan.one_queue) {
     plan.options["queues"] = "fcfs";
   }
-  if (found.lanes_given && !inputs.roles_link) {
+  if (lanes_given && !inputs.roles_link) {
     plan.options["lanes"] = std::to_string(ways.lanes());
   }
   if (proxies.paper_shards) {
@@ -173,6 +171,39 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (proxies.ring_directions) {
     plan.options["ring_directions"] = std::to_string(*proxies.ring_directions);
   }
+}
+
+/// Where the boundary of the dual synchronization is by the equations.
+void add_dual(Plan& plan, const DualSolutions& dual) {
+  const auto add = [&](const char* name, const std::optional<DualSplit>& solved,
+                       const char* equation) {
+    if (solved) {
+      plan.quantities.push_back({name,
+                                 solved->proxy_bytes,
+                                 equation,
+                                 {{"n", dual.inputs.bytes},
+                                  {"p", static_cast<double>(dual.inputs.workers)},
+                                  {"q", static_cast<double>(dual.inputs.devices)},
+                                  {"B_proxy", dual.inputs.proxy_bytes_per_s},
+                                  {"B_worker", dual.inputs.gpu_bytes_per_s},
+                                  {"B_client", *dual.inputs.client_bytes_per_s}}});
+    }
+  };
+  add("paper_proxy_bytes", dual.paper, "equation 32: COARSE III-F as printed");
+  add("corrected_proxy_bytes", dual.corrected, "equation 33: with the clients' push and pull");
+}
+
+/// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
+void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+              const ProxyOptions& proxies, const Job& job, const Ways& ways,
+              const ProxyFindings& found) {
+  const auto add = [&](std::string name, double value, std::string equation,
+                       std::map<std::string, double> of = {}) {
+    plan.quantities.push_back({std::move(name), value, std::move(equation), std::move(of)});
+  };
+  add_provenance(plan, inputs, options);
+  plan.transport = transport_of(inputs, options, ways);
+  add_requests(plan, inputs, proxies, job, ways, found.lanes_given);
   if (plan.update) {
     if (const auto cost = checkpoint_cost(plan, job, ways)) {
       plan.quantities.push_back(*cost);
@@ -188,48 +219,25 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
     by_proxies +=
         plan.tensors[t].by_workers ? 0 : static_cast<double>(job.workload.tensors[t].bytes());
   }
-  plan.quantities.push_back(
-      {"proxy_bytes", by_proxies, "of the tensors that go through the proxies", {}});
-  plan.quantities.push_back(
-      {"worker_ring_bytes", job.bytes() - by_proxies, "of those that the workers sum", {}});
-  const auto add_dual = [&](const char* name, const std::optional<DualSplit>& solved,
-                            const char* equation) {
-    if (solved) {
-      plan.quantities.push_back({name,
-                                 solved->proxy_bytes,
-                                 equation,
-                                 {{"n", found.dual.inputs.bytes},
-                                  {"p", static_cast<double>(found.dual.inputs.workers)},
-                                  {"q", static_cast<double>(found.dual.inputs.devices)},
-                                  {"B_proxy", found.dual.inputs.proxy_bytes_per_s},
-                                  {"B_worker", found.dual.inputs.gpu_bytes_per_s},
-                                  {"B_client", *found.dual.inputs.client_bytes_per_s}}});
-    }
-  };
+  add("proxy_bytes", by_proxies, "of the tensors that go through the proxies");
+  add("worker_ring_bytes", job.bytes() - by_proxies, "of those that the workers sum");
   if (options.strategy != "dense") {
-    add_dual("paper_proxy_bytes", found.dual.paper, "equation 32: COARSE III-F as printed");
-    add_dual("corrected_proxy_bytes", found.dual.corrected,
-             "equation 33: with the clients' push and pull");
+    add_dual(plan, found.dual);
   }
-  plan.quantities.push_back(
-      {"partition_bytes",
-       found.partition_bytes,
-       options.part_bytes ? "as given"
-                          : fmt::format("equation 30: the least size within {:g} % of the full "
-                                        "bandwidth, of all clients the greatest",
-                                        100 * proxies.tolerance),
-       {}});
-  plan.quantities.push_back({"shard_bytes",
-                             found.shard_bytes,
-                             found.shard_bytes == found.partition_bytes
-                                 ? "least length of a shard"
-                                 : "least length of a shard, by the predicted time: several are "
-                                   "under way at once",
-                             {{"parts", static_cast<double>(plan.parts.size())}}});
+  add("partition_bytes", found.partition_bytes,
+      options.part_bytes ? "as given"
+                         : fmt::format("equation 30: the least size within {:g} % of the full "
+                                       "bandwidth, of all clients the greatest",
+                                       100 * proxies.tolerance));
+  add("shard_bytes", found.shard_bytes,
+      found.shard_bytes == found.partition_bytes
+          ? "least length of a shard"
+          : "least length of a shard, by the predicted time: several are under way at once",
+      {{"parts", static_cast<double>(plan.parts.size())}});
   add_sources(plan.quantities, found.routing.sources);
   add_sources(plan, inputs.profile, ways);
   for (const std::string& text : found.routing.ambiguous) {
-    plan.quantities.push_back({"several_crossings", 1, text, {}});
+    add("several_crossings", 1, text);
   }
 }
 

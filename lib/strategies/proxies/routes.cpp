@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -115,6 +114,59 @@ std::vector<std::size_t> deal_out(const std::vector<std::vector<bool>>& good) {
   return proxy;
 }
 
+/// A client's times to all devices, by device, and what decides between those.
+struct ClientCurves {
+  std::vector<Curve> to;
+  std::size_t own = 0;  ///< the device that it is paired with
+  std::size_t fast = 0; ///< BwProxy
+};
+
+/// LatProxy: of the devices that are as good the client's own, else the fast one, else the one that
+/// the fewest clients have `taken`.
+std::size_t nearest(const ClientCurves& client, const std::vector<std::size_t>& taken) {
+  const auto rank = [&](std::size_t d) {
+    return std::tuple(d != client.own, d != client.fast, taken[d]);
+  };
+  std::vector<std::size_t> order = indices(taken.size());
+  std::ranges::stable_sort(order, {}, rank);
+  std::vector<Curve> ordered;
+  for (const std::size_t d : order) {
+    ordered.push_back(client.to[d]);
+  }
+  return order[choose_proxies(ordered, k_as_good).latency];
+}
+
+/// Sends the short of these tensors to the device `near` where that saves enough. Returns whether
+/// the curves cross so that no single threshold is right.
+bool send_short_to(std::size_t near, const ClientCurves& client,
+                   const std::vector<std::size_t>& devices, const std::vector<SizeCount>& sizes,
+                   ProxyRoute& route) {
+  const Routing solved = solve_routing(client.to[near], client.to[client.fast], sizes);
+  double alone = 0;
+  for (const SizeCount& size : sizes) {
+    alone += client.to[client.fast].seconds_at(size.bytes);
+  }
+  if (solved.threshold_s < (1 - k_shorter) * alone) {
+    route.latency_proxy = devices[near];
+    route.threshold_bytes = solved.threshold_bytes;
+    route.crossings_bytes = solved.crossings_bytes;
+  }
+  return solved.several && route.latency_proxy != route.bandwidth_proxy;
+}
+
+/// By where curves are from: how many pairs of client and proxy have theirs from there, in words.
+std::vector<std::string> sources_of(const std::map<std::string, std::size_t>& pairs) {
+  std::vector<std::string> out;
+  for (const auto& [source, count] : pairs) {
+    out.push_back(source.empty()
+                      ? fmt::format("of {} pairs of client and proxy nothing is measured: their "
+                                    "curves are the rates of what lies between them",
+                                    count)
+                      : fmt::format("{}: {} pairs of client and proxy", source, count));
+  }
+  return out;
+}
+
 } // namespace
 
 Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from, std::size_t to,
@@ -178,73 +230,45 @@ RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, doub
   for (const Tensor& tensor : job.workload.tensors) {
     sizes.push_back({static_cast<double>(tensor.bytes()), 1});
   }
-  RoutingTables out;
   std::map<std::string, std::size_t> pairs; // by where their curves are from
-  bool unknown = false;
-  std::vector<std::vector<Curve>> samples(clients.size());
+  std::vector<ClientCurves> curves(clients.size());
   std::vector<std::vector<bool>> good;
   for (std::size_t c = 0; c < clients.size(); ++c) {
     for (const std::size_t device : devices) {
       std::string source;
-      samples[c].push_back(curve_of(clients[c], device, &source));
+      curves[c].to.push_back(curve_of(clients[c], device, &source));
       ++pairs[source.substr(0, source.find(' '))];
     }
-    good.push_back(as_fast(samples[c]));
+    good.push_back(as_fast(curves[c].to));
   }
   const std::vector<std::size_t> dealt = deal_out(good);
   std::vector<std::size_t> taken(devices.size(), 0);
-  for (const std::size_t d : dealt) {
-    ++taken[d];
-  }
   for (std::size_t c = 0; c < clients.size(); ++c) {
-    const std::size_t fast = dealt[c], own = paired_with(c, clients.size(), devices.size());
-    std::vector<std::size_t> order = indices(devices.size());
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::tuple(a != own, a != fast, taken[a]) < std::tuple(b != own, b != fast, taken[b]);
-    });
-    std::vector<Curve> ordered;
-    for (const std::size_t d : order) {
-      ordered.push_back(samples[c][d]);
-    }
-    const std::size_t near = order[choose_proxies(ordered, k_as_good).latency];
-    ProxyRoute route;
+    curves[c].own = paired_with(c, clients.size(), devices.size());
+    curves[c].fast = dealt[c];
+    ++taken[dealt[c]];
+  }
+  RoutingTables out;
+  out.sources = sources_of(pairs);
+  bool unknown = false;
+  for (std::size_t c = 0; c < clients.size(); ++c) {
+    ProxyRoute& route = out.routes.emplace_back();
     route.client = clients[c];
-    route.latency_proxy = route.bandwidth_proxy = devices[fast];
-    if (near != fast) {
-      const Routing solved = solve_routing(samples[c][near], samples[c][fast], sizes);
-      const double alone =
-          std::accumulate(sizes.begin(), sizes.end(), 0.0, [&](double sum, const SizeCount& size) {
-            return sum + samples[c][fast].seconds_at(size.bytes);
-          });
-      if (solved.threshold_s < (1 - k_shorter) * alone) {
-        route.latency_proxy = devices[near];
-        route.threshold_bytes = solved.threshold_bytes;
-        route.crossings_bytes = solved.crossings_bytes;
-      }
-      if (solved.several && route.latency_proxy != route.bandwidth_proxy) {
-        out.ambiguous.push_back(fmt::format(
-            "the curves of rank {} to ranks {} and {} cross {} times; the threshold with the least "
-            "total time over the tensors was taken",
-            route.client, route.latency_proxy, route.bandwidth_proxy,
-            solved.crossings_bytes.size()));
-      }
+    route.latency_proxy = route.bandwidth_proxy = devices[dealt[c]];
+    const std::size_t near = nearest(curves[c], taken);
+    if (near != dealt[c] && send_short_to(near, curves[c], devices, sizes, route)) {
+      out.ambiguous.push_back(fmt::format(
+          "the curves of rank {} to ranks {} and {} cross {} times; the threshold with the least "
+          "total time over the tensors was taken",
+          route.client, route.latency_proxy, route.bandwidth_proxy, route.crossings_bytes.size()));
     }
-    const Curve& used = samples[c][fast];
+    const Curve& used = curves[c].to[dealt[c]];
     const double shortest = used.points().front().bytes;
     route.partition_bytes = partition_bytes(used, tolerance);
     if (route.partition_bytes <= shortest) {
       route.partition_bytes = std::max(k_usual_partition_bytes, shortest);
       unknown = true;
     }
-    out.routes.push_back(std::move(route));
-  }
-  for (const auto& [source, count] : pairs) {
-    out.sources.push_back(
-        source.empty()
-            ? fmt::format("of {} pairs of client and proxy nothing is measured: their curves are "
-                          "the rates of what lies between them",
-                          count)
-            : fmt::format("{}: {} pairs of client and proxy", source, count));
   }
   if (unknown) {
     out.sources.push_back("no size is too small for the full bandwidth, as far as the profile "

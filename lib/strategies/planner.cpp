@@ -57,7 +57,7 @@ std::size_t all_in_a_window(const Plan& plan, bool ring) {
 }
 
 /// Cuts, assigns and predicts the plan in every window that is open, and keeps the fastest.
-void draft_cut(const SharesJob& job, Choice& choice) {
+void draft(const SharesJob& job, Choice& choice) {
   const Plan assigned = cut_and_assign(job, choice);
   const auto [windows, gain] = windows_to_try(job, choice);
   const auto all =
@@ -88,31 +88,6 @@ void tell(const SharesJob& job, const std::vector<Choice>& choices, const Choice
         choices, [](const Choice& c) { return c.draft || !c.solution.reason.empty(); });
     job.options.progress(now.solution.strategy,
                          static_cast<double>(done) / static_cast<double>(choices.size()));
-  }
-}
-
-/// Cuts, assigns and predicts the plan; where the ways between pairs of machines are slower than
-/// ports, which the part size was solved for, with longer parts, too.
-void draft(const SharesJob& job, Choice& choice) {
-  constexpr double k_pairs_bind = 0.05; // less is what two ways to predict the same differ by
-  const Choice by_formula = choice;
-  draft_cut(job, choice);
-  if (!job.pairs() || job.options.part_bytes ||
-      choice.prediction.mid_seconds <= by_formula.prediction.mid_seconds * (1 + k_pairs_bind)) {
-    return;
-  }
-  for (const double longer : {4.0, 16.0}) {
-    const double size = by_formula.shape.part_bytes * longer;
-    if (size >= 2 * job.bytes()) {
-      break;
-    }
-    Choice other = by_formula;
-    other.shape = shape_for(job, size, other.solution);
-    other.shape.part_bytes = size;
-    draft_cut(job, other);
-    if (other.prediction.mid_seconds < (1 - tolerance(job)) * choice.prediction.mid_seconds) {
-      choice = std::move(other);
-    }
   }
 }
 

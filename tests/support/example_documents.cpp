@@ -258,12 +258,8 @@ Plan example_plan() {
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
   p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}, 2};
   p.asynchronous = AsyncPlan{3};
-  for (std::size_t r = p.ranks.size(); r-- > 0;) {
-    if (p.ranks[r].worker) {
-      p.ring_order.push_back(r);
-    }
-  }
-  p.groups = p.ring_order.size();
+  p.ring_order = {1, 0};
+  p.groups = 2;
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.sums_in_place = true;
   p.measured_on = MeasuredMachine{"here", "Xeon", 4};

@@ -107,8 +107,7 @@ std::size_t largest_of_best(const std::vector<double>& seconds, double tolerance
   return i;
 }
 
-} // namespace
-
+/// The gradient in parts of `part_bytes`, with the given window or the one solved for these parts.
 PartShape shape_for(const SharesJob& job, double part_bytes, const Solution& solution) {
   PartShape shape;
   shape.dtype = job.dtype;
@@ -118,6 +117,8 @@ PartShape shape_for(const SharesJob& job, double part_bytes, const Solution& sol
                                                 : window_for(job, part_bytes, solution);
   return shape;
 }
+
+} // namespace
 
 double tolerance(const SharesJob& job) {
   return job.model().one_machine() ? 0.01 : 0.002;
@@ -161,15 +162,6 @@ void consider_in_place(const SharesJob& job, const Load& load, Choice& best) {
   }
 }
 
-/// Empty: sums can be made in groups of workers first.
-std::string why_no_groups(const SharesJob& job) {
-  if (job.options.async_steps) {
-    return "asynchronous training has one server for each part, and no groups";
-  }
-  return job.pairs() != nullptr ? "pairs of machines differ, and its groups do not follow them"
-                                : "";
-}
-
 } // namespace
 
 Choice evaluate(const SharesJob& job, const std::string& strategy) {
@@ -183,8 +175,8 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
       job.options.sums_in_place.value_or(false)) {
     best.solution.reason = "it hands sums on from rank to rank, and does not make them in place";
   }
-  if (best.solution.groups > 0) {
-    best.solution.reason = why_no_groups(job);
+  if (best.solution.groups > 0 && job.options.async_steps) {
+    best.solution.reason = "asynchronous training has one server for each part, and no groups";
   }
   if (!best.solution.reason.empty()) {
     return best;

@@ -10,10 +10,6 @@
 
 namespace reckon {
 
-/// The gradient in parts of `part_bytes`, with the given window or the one solved for these parts.
-[[nodiscard]] PartShape shape_for(const SharesJob& job, double part_bytes,
-                                  const Solution& solution);
-
 /// Part sizes whose predictions differ by at most this fraction of the least count as equal.
 [[nodiscard]] double tolerance(const SharesJob& job);
 

@@ -18,8 +18,9 @@
 namespace reckon {
 namespace {
 
-/// Plans that latency dominates have few parts; those of many are not played once more.
-constexpr std::size_t k_most_parts = 2000;
+/// Plans that latency dominates have few parts; those of many, or of many ranks, are not played
+/// once more.
+constexpr std::size_t k_most_parts = 2000, k_most_parts_of_ranks = 200'000;
 
 double longest_latency(const PlayNetwork& network) {
   double longest = network.latency_s;
@@ -36,6 +37,7 @@ double longest_latency(const PlayNetwork& network) {
 void add_latency(Plan& plan, const Profile& profile) {
   Prediction& p = plan.prediction;
   if (plan.passes || plan.asynchronous || plan.one_queue || plan.parts.size() > k_most_parts ||
+      plan.parts.size() * plan.ranks.size() > k_most_parts_of_ranks ||
       p.mid_seconds <= 2 * p.busy_seconds()) {
     return;
   }

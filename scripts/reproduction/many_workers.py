@@ -15,18 +15,19 @@ RACK = 32               # workers below one uplink
 OVERSUBSCRIPTION = 4
 COUNTS = (2, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 100000)
 MODELS = ("resnet50", "bert-large")
-BY_LATENCY = ("ring", "ps_colocated", "split, k = n")
+BY_LATENCY = ("ring", "ps_colocated", "split, k = n", "two levels")
 IN_RACKS = ("ring", "ps_colocated", "rack_hierarchical")
 RACKED = 2048           # workers in racks at most: a plan's memory grows with the square of the machines, 3.6 GB for 4096
 LISTED = 512            # workers over which a plan lists the trees of sums in each rack
 # As far as the simulator is asked, so that all of it takes minutes; results/simulate.md has what takes longer.
 SIMULATED = {"ring": (8, 32, 128, 512), "ps_colocated": (8, 32, 128), "split, k = n/2": (8, 32, 128),
-             "split, k = n": (8, 32, 128, 512)}
+             "split, k = n": (8, 32, 128, 512), "two levels": (8, 32, 128, 512), "two levels, k = n/2": (8, 32, 128)}
 BUDGET = "30s"
 STRATEGIES = {  # name: strategy, servers for n workers
     "ring": ("ring", lambda n: 0), "ps_colocated": ("ps_colocated", lambda n: 0),
     "ps, k = n/2": ("ps_noncolocated", lambda n: n // 2), "ps, k = n": ("ps_noncolocated", lambda n: n),
-    "split, k = n/2": ("byteps_split", lambda n: n // 2), "split, k = n": ("byteps_split", lambda n: n)}
+    "split, k = n/2": ("byteps_split", lambda n: n // 2), "split, k = n": ("byteps_split", lambda n: n),
+    "two levels": ("two_level_split", lambda n: 0), "two levels, k = n/2": ("two_level_split", lambda n: n // 2)}
 
 
 def cell(case, value, unit, **key):
@@ -84,7 +85,8 @@ def losses(row, strategy, latency):
     bound, terms = row["busiest_seconds"], row["terms_seconds"]
     write = 1 + WRITE_COST * PORT_BYTES / row["part_bytes"]  # a write on the wire, over its bytes
     # Round a ring latency is of the chain, and only what the chain is longer than the traffic (14b).
-    waits = {"latency": min(terms["fill"], 2 * (row["n"] - 1) * latency) if strategy == "ring" else 2 * latency}
+    hops = 2 * (row["n"] - 1) if strategy == "ring" else 4 if strategy == "two_level_split" else 2
+    waits = {"latency": min(terms["fill"], hops * latency) if strategy == "ring" else hops * latency}
     waits["parts_in_a_row"] = max(0, terms["fill"] - waits["latency"])
     waits["cost_of_writes"] = max(0, terms["transport"] * (1 - 1 / write))
     waits["too_few_parts"] = max(0, terms["transport"] / write - bound)

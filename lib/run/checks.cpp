@@ -116,7 +116,7 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
     }
   }
   if (plan.strategy == "ring") {
-    buffers *= 2; // each rank receives into a second buffer of that size
+    buffers *= 2; // each rank receives into slots, which are no more than that
   } else if (!plan.sums_in_place) {
     const auto slots =
         static_cast<double>(std::min<std::uint64_t>(plan.window_parts, plan.parts.size()));

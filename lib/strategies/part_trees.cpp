@@ -82,37 +82,42 @@ std::int64_t number_or_none(const std::optional<std::size_t>& rank) {
 
 } // namespace
 
-PartTrees::PartTrees(const Plan& plan)
-    : m_plan(plan), m_chains(plan.trees.empty() && plan.strategy == "ring"), m_stars(plan),
-      m_places(plan.ranks.size()) {
+PartTrees::PartTrees(const Plan& plan) : m_plan(plan) {
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
     m_up_children.push_back(children_of(plan.trees[t].up));
     m_down_children.push_back(children_of(plan.trees[t].down));
     check_tree(plan, t, m_up_children.back(), m_down_children.back());
   }
+  if (!listed() && plan.strategy != "ring") {
+    m_stars.emplace(plan);
+  }
+  if (!chains()) {
+    return;
+  }
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
-      m_workers.push_back(r);
+      m_ring.push_back(r);
     }
   }
-  std::ranges::transform(plan.ring_order, m_workers.begin(),
+  std::ranges::transform(plan.ring_order, m_ring.begin(),
                          [](std::uint64_t rank) { return static_cast<std::uint32_t>(rank); });
-  for (std::uint32_t i = 0; i < m_workers.size(); ++i) {
-    m_places[m_workers[i]] = i;
+  m_places.resize(plan.ranks.size());
+  for (std::uint32_t i = 0; i < m_ring.size(); ++i) {
+    m_places[m_ring[i]] = i;
   }
 }
 
 /// So many places after a worker.
 std::uint32_t PartTrees::in_ring(std::size_t rank, std::size_t places_on) const {
-  return m_workers[(m_places[rank] + places_on) % m_workers.size()];
+  return m_ring[(m_places[rank] + places_on) % m_ring.size()];
 }
 
 std::int64_t PartTrees::up(std::uint32_t rank, std::size_t tree) const {
   if (listed()) {
     return m_plan.trees[tree].up[rank];
   }
-  if (!m_chains) {
-    return number_or_none(m_stars.parent(tree, rank));
+  if (m_stars) {
+    return number_or_none(m_stars->parent(tree, rank));
   }
   return rank == tree ? rank : m_plan.ranks[rank].worker ? in_ring(rank, 1) : std::int64_t{-1};
 }
@@ -121,7 +126,7 @@ std::int64_t PartTrees::down(std::uint32_t rank, std::size_t tree) const {
   if (listed()) {
     return m_plan.trees[tree].down[rank];
   }
-  return m_chains && rank != tree && m_plan.ranks[rank].worker ? in_ring(rank, m_workers.size() - 1)
+  return chains() && rank != tree && m_plan.ranks[rank].worker ? in_ring(rank, m_ring.size() - 1)
                                                                : up(rank, tree);
 }
 
@@ -130,13 +135,13 @@ std::vector<std::uint32_t> PartTrees::up_children(std::uint32_t rank, std::size_
     return m_up_children[tree][rank];
   }
   std::vector<std::uint32_t> out;
-  if (m_chains) {
+  if (chains()) {
     if (m_plan.ranks[rank].worker && rank != in_ring(tree, 1)) {
-      out.push_back(in_ring(rank, m_workers.size() - 1));
+      out.push_back(in_ring(rank, m_ring.size() - 1));
     }
     return out;
   }
-  for (const std::size_t child : m_stars.children(tree, rank)) {
+  for (const std::size_t child : m_stars->children(tree, rank)) {
     out.push_back(static_cast<std::uint32_t>(child));
   }
   return out;
@@ -146,11 +151,11 @@ std::vector<std::uint32_t> PartTrees::down_children(std::uint32_t rank, std::siz
   if (listed()) {
     return m_down_children[tree][rank];
   }
-  if (!m_chains) {
+  if (m_stars) {
     return up_children(rank, tree);
   }
   std::vector<std::uint32_t> out;
-  if (m_plan.ranks[rank].worker && rank != in_ring(tree, m_workers.size() - 1)) {
+  if (m_plan.ranks[rank].worker && rank != in_ring(tree, m_ring.size() - 1)) {
     out.push_back(in_ring(rank, 1));
   }
   return out;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace reckon {
@@ -20,9 +21,7 @@ public:
   explicit PartTrees(const Plan& plan);
 
   [[nodiscard]] bool listed() const { return !m_plan.trees.empty(); }
-  [[nodiscard]] bool chains() const { return m_chains; }
-  /// Whether all workers of a tree write to its root.
-  [[nodiscard]] bool one_level() const { return !listed() && !m_chains && m_plan.groups == 0; }
+  [[nodiscard]] bool chains() const { return !listed() && !m_stars; }
 
   [[nodiscard]] std::size_t count() const {
     return listed() ? m_plan.trees.size() : m_plan.ranks.size();
@@ -39,20 +38,14 @@ public:
   [[nodiscard]] std::vector<std::uint32_t> down_children(std::uint32_t rank,
                                                          std::size_t tree) const;
 
-  /// The ranks with a gradient; of a ring in its order.
-  [[nodiscard]] const std::vector<std::uint32_t>& workers() const { return m_workers; }
-  /// By rank: a worker's place among them.
-  [[nodiscard]] const std::vector<std::uint32_t>& places() const { return m_places; }
-
 private:
   using Children = std::vector<std::vector<std::uint32_t>>; // by rank
   [[nodiscard]] std::uint32_t in_ring(std::size_t rank, std::size_t places_on) const;
 
   const Plan& m_plan;
-  bool m_chains;
-  Stars m_stars;
+  std::optional<Stars> m_stars;                         ///< neither in a ring nor of listed trees
   std::vector<Children> m_up_children, m_down_children; ///< of listed trees
-  std::vector<std::uint32_t> m_workers, m_places;
+  std::vector<std::uint32_t> m_ring, m_places;          ///< workers in order; by rank: places in it
 };
 
 } // namespace reckon

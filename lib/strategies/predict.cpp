@@ -32,27 +32,10 @@ struct PortTimes {
   double fill_s = 0;
 };
 
-/// What a lane of each rank adds up in a second: the same of all that work, and of all others.
-class LaneRates {
-public:
-  LaneRates(const CostModel& model, const PartShape& shape, std::size_t operands, Estimate e)
-      : m_model(model), m_shape(shape), m_operands(operands), m_estimate(e) {}
-  [[nodiscard]] double of(const RankModel& rank) {
-    std::optional<double>& rate = rank.worker ? m_worker : m_server;
-    if (!rate) {
-      rate = m_model.sum_rate(rank, m_shape.dtype, m_operands, m_shape.part_bytes)
-                 .slow_to_fast(m_estimate);
-    }
-    return *rate;
-  }
-
-private:
-  const CostModel& m_model;
-  const PartShape& m_shape;
-  std::size_t m_operands;
-  Estimate m_estimate;
-  std::optional<double> m_worker, m_server;
-};
+double lane_rate_of(const CostModel& model, const RankModel& rank, const PartShape& shape,
+                    std::size_t operands, Estimate e) {
+  return model.sum_rate(rank, shape.dtype, operands, shape.part_bytes).slow_to_fast(e);
+}
 
 /// What the slowest uplink takes.
 double uplink_seconds(const CostModel& model, const Load& load, Estimate e) {
@@ -66,7 +49,6 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
   const double efficiency = model.port_efficiency(shape.part_bytes);
   // Before the first sums come and after the last parts have left, a server waits for one part from
   // each worker and gives one to each; a worker waits for all services.
-  LaneRates lanes(model, shape, load.operands, e);
   double longest = 0;
   for (const auto& [r, count] : load.alike) {
     if (load.egress_bytes[r] <= 0) {
@@ -75,7 +57,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
     const RankModel& rank = model.ranks()[r];
     const double rate = rank.port_rate(e) * efficiency;
     const double port = load.port_bytes(r) / rate;
-    const double lane_rate = lanes.of(rank);
+    const double lane_rate = lane_rate_of(model, rank, shape, load.operands, e);
     const double summing = load.summed_bytes[r] / (lane_rate * rank.lanes);
     if (std::max(port, summing) > longest) {
       longest = std::max(port, summing);
@@ -97,13 +79,12 @@ RingSteps ring_of(const CostModel& model, const Load& load, const PartShape& sha
   steps.ranks = 0;
   steps.latency_s = model.mean_latency_s();
   const double efficiency = model.port_efficiency(shape.part_bytes);
-  LaneRates lanes(model, shape, 2, e);
   for (const auto& [r, count] : load.alike) { // a part passes each: what counts is their mean
     const RankModel& rank = model.ranks()[r];
     if (rank.worker) {
       steps.ranks += count;
       steps.write_s += count * shape.part_bytes / (rank.port_rate(e) * efficiency);
-      steps.sum_s += count * shape.part_bytes / lanes.of(rank);
+      steps.sum_s += count * shape.part_bytes / lane_rate_of(model, rank, shape, 2, e);
     }
   }
   steps.write_s /= steps.ranks;
@@ -117,7 +98,6 @@ PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& 
   RingSteps steps = ring_of(model, load, shape, e);
   PortTimes times;
   times.transport_s = uplink_seconds(model, load, e) / efficiency;
-  LaneRates lanes(model, shape, load.operands, e);
   double summing = 0;
   for (const auto& [r, count] : load.alike) {
     if (load.egress_bytes[r] <= 0) {
@@ -126,7 +106,8 @@ PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& 
     const RankModel& rank = model.ranks()[r];
     times.transport_s =
         std::max(times.transport_s, load.port_bytes(r) / (rank.port_rate(e) * efficiency));
-    summing = std::max(summing, load.summed_bytes[r] / (lanes.of(rank) * rank.lanes));
+    const double lane_rate = lane_rate_of(model, rank, shape, load.operands, e);
+    summing = std::max(summing, load.summed_bytes[r] / (lane_rate * rank.lanes));
   }
   times.reduction_s = std::max(0.0, summing - times.transport_s);
   const double hops = steps.ranks - 1, port_step_s = times.transport_s / (2 * hops);

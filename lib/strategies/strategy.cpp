@@ -193,11 +193,16 @@ void add_alike(Load& load, const CostModel& model) {
     return std::tuple(load.egress_bytes[r], load.ingress_bytes[r], load.summed_bytes[r],
                       rank.worker, rank.lanes, rank.port_bytes_per_s, share.lo, share.hi);
   };
+  std::map<decltype(of(0)), std::size_t> known; // index among them
+  std::size_t at = 0;
   for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-    if (load.alike.empty() || of(r) != of(load.alike.back().first)) {
+    if (r == 0 || of(r) != of(r - 1)) {
+      at = known.emplace(of(r), load.alike.size()).first->second;
+    }
+    if (at == load.alike.size()) {
       load.alike.push_back({r, 0});
     }
-    ++load.alike.back().count;
+    ++load.alike[at].count;
   }
   load.port_seconds = port_seconds(load, model);
 }

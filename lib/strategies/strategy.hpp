@@ -27,6 +27,8 @@ struct Solution {
   bool ring = false; ///< sums travel round the ring of workers instead of to a server
   std::vector<std::size_t> ring_order; ///< for a ring: the workers in the order of sending
   std::size_t groups = 0;              ///< of workers, for trees of two levels; 0: of one level
+  /// Whether a part's sum passes other ranks than the one that owns it.
+  [[nodiscard]] bool hands_on() const { return ring || groups > 0; }
 };
 
 /// The strategy whose sums are made in groups of workers first, then over the groups.
@@ -53,8 +55,8 @@ struct Load {
   /// its last; of servers' schemes.
   double parts_of_fill = 0, levels = 1;
   double port_seconds = 0; ///< until the busiest port is done; with `alike` set by load_of()
-  /// Neighbouring ranks that have equal ports, send, receive and sum as much, and play one role: of
-  /// each such group the first rank, and how many they are.
+  /// Ranks that have equal ports, send, receive and sum as much, and play one role: of each such
+  /// group the first rank, and how many they are.
   struct AlikeRanks {
     std::size_t first = 0;
     double count = 1;

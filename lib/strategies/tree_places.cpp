@@ -62,15 +62,10 @@ std::vector<std::uint64_t> PlanTrees::by_life(const std::vector<double>& parts) 
   return out;
 }
 
-/// [lane][tree]: slots. Those of a lane's window: as many as the most parts of the tree among any
+/// [lane][tree]: slots that a lane's window needs, as many as the most parts of the tree among any
 /// neighbours that are under way at once.
-std::vector<std::vector<std::uint64_t>> PlanTrees::lengths() const {
-  if (!m_by_tree) {
-    return std::vector<std::vector<std::uint64_t>>(m_lanes, {m_window});
-  }
-  std::vector<std::vector<std::uint64_t>> most(m_lanes,
-                                               std::vector<std::uint64_t>(m_trees.count(), 0));
-  std::vector<std::vector<std::uint64_t>> inside = most, all = most;
+PlanTrees::ByLane PlanTrees::most_in_window() const {
+  ByLane most(m_lanes, std::vector<std::uint64_t>(m_trees.count(), 0)), inside = most;
   std::vector<std::deque<std::size_t>> window(m_lanes);
   for (std::size_t p = 0; p < m_plan.parts.size(); ++p) {
     const std::uint64_t lane = m_plan.parts.lane[p];
@@ -81,25 +76,39 @@ std::vector<std::vector<std::uint64_t>> PlanTrees::lengths() const {
     }
     window[lane].push_back(tree);
     most[lane][tree] = std::max(most[lane][tree], ++inside[lane][tree]);
-    ++all[lane][tree];
-  }
-  for (std::size_t lane = 0; lane < m_lanes; ++lane) {
-    if (m_lives) {
-      most[lane] = by_life({all[lane].begin(), all[lane].end()});
-    } else if (m_trees.chains()) {
-      std::ranges::transform(all[lane], most[lane].begin(),
-                             [&](std::uint64_t parts) { return std::min(parts, m_window); });
-    }
   }
   return most;
 }
 
+/// [lane][tree]: slots; or [lane][0].
+PlanTrees::ByLane PlanTrees::lengths() const {
+  if (!m_by_tree) {
+    return ByLane(m_lanes, {m_window});
+  }
+  if (!m_lives && !m_trees.chains()) {
+    return most_in_window();
+  }
+  ByLane parts(m_lanes, std::vector<std::uint64_t>(m_trees.count(), 0));
+  for (std::size_t p = 0; p < m_plan.parts.size(); ++p) {
+    ++parts[m_plan.parts.lane[p]][m_trees.of(p)];
+  }
+  for (std::vector<std::uint64_t>& of_lane : parts) {
+    if (m_lives) {
+      of_lane = by_life({of_lane.begin(), of_lane.end()});
+    } else {
+      std::ranges::for_each(of_lane,
+                            [&](std::uint64_t& slots) { slots = std::min(slots, m_window); });
+    }
+  }
+  return parts;
+}
+
 void PlanTrees::number_slots() {
   constexpr std::array<std::size_t, 2> k_neighbours{1, 4};
-  const std::vector<std::vector<std::uint64_t>> length = lengths();
+  const ByLane length = lengths();
   const std::size_t windows = length.front().size();
   m_slots.assign(windows, 0);
-  std::vector<std::vector<std::uint64_t>> first; // [lane][window]
+  ByLane first; // [lane][window]
   for (const std::vector<std::uint64_t>& of_lane : length) {
     first.push_back(m_slots);
     for (std::size_t w = 0; w < windows; ++w) {
@@ -134,10 +143,6 @@ void PlanTrees::place_slots() {
   const std::size_t ranks = m_plan.ranks.size();
   m_inbox_bytes.assign(ranks, 0);
   m_sum_bytes.assign(ranks, m_by_tree ? 0 : m_slots.front() * m_slot_bytes);
-  if (m_trees.chains() || m_trees.one_level()) {
-    place_alike();
-    return;
-  }
   m_inbox.assign(m_trees.count(), {});
   m_sum.assign(m_trees.count(), {});
   // [rank][child]: trees that share a window share the slots of a child at its parent
@@ -166,46 +171,15 @@ void PlanTrees::place_slots() {
   }
 }
 
-/// Where every tree is like every other.
-void PlanTrees::place_alike() {
-  const std::size_t workers = m_trees.workers().size();
-  std::uint64_t all = 0; // slots
-  std::vector<std::uint64_t>& before = m_inbox.emplace_back();
-  for (const std::uint64_t slots : m_slots) {
-    before.push_back(all * m_slot_bytes);
-    all += slots;
-  }
-  for (std::uint32_t r = 0; r < m_plan.ranks.size(); ++r) {
-    const bool worker = m_plan.ranks[r].worker;
-    if (!m_trees.chains()) {
-      m_inbox_bytes[r] = m_slots[r] * (workers - (worker ? 1 : 0)) * m_slot_bytes;
-      m_sum_bytes[r] = m_slots[r] * m_slot_bytes;
-    } else if (worker && workers > 1) {
-      m_inbox_bytes[r] = all * m_slot_bytes;
-    }
-  }
-}
-
 Slice PlanTrees::inbox(std::uint32_t child, std::uint32_t p) const {
-  const std::size_t tree = m_trees.of(p);
-  std::uint64_t before = 0;
-  if (m_trees.chains()) {
-    before = m_inbox.front()[tree];
-  } else if (m_trees.one_level()) {
-    const bool after_root = m_plan.ranks[tree].worker && tree < child;
-    before = (m_trees.places()[child] - (after_root ? 1 : 0)) * m_slots[tree] * m_slot_bytes;
-  } else {
-    before = m_inbox[tree][child];
-  }
-  return {k_inbox_buffer, before + m_slot[p] * m_slot_bytes};
+  return {k_inbox_buffer, m_inbox[m_trees.of(p)][child] + m_slot[p] * m_slot_bytes};
 }
 
 Slice PlanTrees::own(std::uint32_t rank, std::uint32_t p) const {
   if (m_plan.ranks[rank].worker) {
     return gradient_of(m_plan, p);
   }
-  return {k_sum_buffer,
-          (m_sum.empty() ? 0 : m_sum[m_trees.of(p)][rank]) + m_slot[p] * m_slot_bytes};
+  return {k_sum_buffer, m_sum[m_trees.of(p)][rank] + m_slot[p] * m_slot_bytes};
 }
 
 std::uint32_t PlanTrees::tag(std::uint32_t p, std::uint32_t from) const {

@@ -90,8 +90,9 @@ public:
 private:
   void number_slots();
   void place_slots();
-  void place_alike();
-  [[nodiscard]] std::vector<std::vector<std::uint64_t>> lengths() const;
+  using ByLane = std::vector<std::vector<std::uint64_t>>;
+  [[nodiscard]] ByLane most_in_window() const;
+  [[nodiscard]] ByLane lengths() const;
   [[nodiscard]] std::vector<std::uint64_t> by_life(const std::vector<double>& parts) const;
 
   const Plan& m_plan;
@@ -102,10 +103,9 @@ private:
   std::vector<std::uint64_t> m_slots; ///< of all lanes; by tree, or of all trees
   std::vector<std::uint32_t> m_before;
   std::vector<std::array<std::uint32_t, 2>> m_pace;
-  std::vector<std::uint64_t> m_slot; ///< by part
-  /// [tree][child]: bytes before it at its parent; of chains [0][tree]: before the tree, at any.
-  std::vector<std::vector<std::uint64_t>> m_inbox;
-  std::vector<std::vector<std::uint64_t>> m_sum; ///< [tree][rank]: bytes before it; none in stars
+  std::vector<std::uint64_t> m_slot;               ///< by part
+  std::vector<std::vector<std::uint64_t>> m_inbox; ///< [tree][child]: bytes before it at its parent
+  std::vector<std::vector<std::uint64_t>> m_sum;   ///< [tree][rank]: bytes before it
   std::vector<std::uint64_t> m_inbox_bytes, m_sum_bytes; ///< by rank
 };
 

@@ -143,7 +143,7 @@ namespace {
 /// cannot be made so.
 void consider_in_place(const SharesJob& job, const Load& load, Choice& best) {
   constexpr std::uint64_t k_part_bytes = 1 << 20; // as measured; it decides nothing but the balance
-  if (best.solution.ring || best.solution.groups > 0 || !job.why_not_in_place.empty() ||
+  if (best.solution.hands_on() || !job.why_not_in_place.empty() ||
       !job.options.sums_in_place.value_or(true)) {
     return;
   }
@@ -168,15 +168,11 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   Choice best;
   best.solution = solve(strategy, job.model(), job.bytes());
   best.solution.ring_order = best.solution.ring ? job.ring_order : std::vector<std::size_t>();
-  if (job.options.async_steps && best.solution.ring) {
+  if (job.options.async_steps && best.solution.hands_on()) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";
   }
-  if ((best.solution.ring || best.solution.groups > 0) &&
-      job.options.sums_in_place.value_or(false)) {
+  if (best.solution.hands_on() && job.options.sums_in_place.value_or(false)) {
     best.solution.reason = "it hands sums on from rank to rank, and does not make them in place";
-  }
-  if (best.solution.groups > 0 && job.options.async_steps) {
-    best.solution.reason = "asynchronous training has one server for each part, and no groups";
   }
   if (!best.solution.reason.empty()) {
     return best;

@@ -76,7 +76,7 @@ int needed_lanes(const SharesJob& job) {
   for (const std::string& name : strategy_names()) {
     const Solution solution = solve(name, model, job.bytes());
     if (model.one_machine() || !solution.reason.empty() ||
-        (job.options.async_steps && (solution.ring || solution.groups > 0))) {
+        (job.options.async_steps && solution.hands_on())) {
       continue;
     }
     Load load = load_of(solution, model, solution.share_bytes);

@@ -202,7 +202,7 @@ static void describe(Visitor& v, Parts& p) {
   v("server", p.server, k_column, "Rank that sums the part.");
   v("lane", p.lane, k_column, "Lane that moves the part.");
   v("tree", p.tree, k_column.maybe(),
-    "Number of the part's tree or torus way; only with trees or a torus.");
+    "Number of the part's tree, torus way or machine tree; only with one of these.");
 }
 
 static void describe(Visitor& v, SumTree& t) {
@@ -352,6 +352,10 @@ static void describe_ways(Visitor& v, Plan& p) {
   v("trees", p.trees, k_any.some("tree").maybe(),
     "Trees over the ranks; every part takes one of them (parts.tree). Absent: each part's server "
     "sums the parts that all workers send.");
+  v("machine_trees", p.machine_trees, k_any.maybe(),
+    "Ways to sum in each machine first; every part takes one of them (parts.tree). Each entry: by "
+    "worker of a machine, the worker there that it sends its sum to; the head, whose machine's sum "
+    "goes on to the part's server: itself.");
   v("routing", p.routing, k_any.some("route").maybe(),
     "The routing tables of a plan over memory devices (COARSE, section III-E), one for each "
     "worker.");

@@ -139,7 +139,8 @@ struct Parts {
   std::vector<std::uint64_t> bytes;
   std::vector<std::uint64_t> server; ///< rank that sums the part
   std::vector<std::uint64_t> lane;
-  /// Number in plan.trees, or in the ways of plan.torus; empty when the plan has neither.
+  /// Number in plan.trees, in the ways of plan.torus or in plan.machine_trees; empty when the plan
+  /// has none of them.
   std::vector<std::uint64_t> tree{};
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
   /// Their numbers in the order in which they lie in the buffer.
@@ -287,13 +288,18 @@ struct Plan {
   std::uint64_t window_parts = 1;
   /// For strategy "ring": the workers in the order of the ring; empty: by number.
   std::vector<std::uint64_t> ring_order;
-  /// In this many groups of the workers each part is summed first; 0: there are none.
+  /// In this many groups of the workers each part is summed first, or of their machines where parts
+  /// have heads; 0: there are none.
   std::uint64_t groups = 0;
   Parts parts;
   Collective collective = Collective::all_reduce; ///< all others need trees
   std::uint64_t root = 0;                         ///< root of a broadcast or a reduce; otherwise 0
   std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
   std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus
+  /// Where each machine sums its own first: the ways to do that (parts.tree). [worker]: the worker
+  /// that it hands its sum to, both by their numbers in the machine; the part's head: itself. All
+  /// machines that work have equally many workers.
+  std::vector<std::vector<std::uint64_t>> machine_trees{};
   std::vector<PlanResource> resources{}; ///< highest price first; only with trees
   std::vector<ProxyRoute> routing{};     ///< of every worker, in plans over memory devices
   std::vector<TensorRoute> tensors{};    ///< in gradient order; only with `routing`

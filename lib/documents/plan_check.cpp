@@ -8,7 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace reckon::documents {
@@ -87,10 +91,62 @@ void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTy
   }
 }
 
+/// Machines have equally many workers, every way leads to one head, and a server that works is the
+/// head of its parts.
+void check_machine_trees(const Plan& plan, const JsonView& view) {
+  const auto fail_tree = [&](std::size_t tree, const std::string& problem) {
+    below(view, fmt::format("machine_trees/{}", tree)).fail(problem);
+  };
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> workers; // by machine
+  std::vector<std::uint64_t> number;                                      // by rank
+  for (const PlanRank& rank : plan.ranks) {
+    number.push_back(rank.worker ? workers[{rank.machine, rank.machine_number.value_or(0)}]++ : 0);
+  }
+  const std::uint64_t width = workers.begin()->second;
+  if (std::ranges::any_of(workers, [&](const auto& of) { return of.second != width; }) ||
+      !plan.trees.empty() || plan.torus || plan.strategy == "ring") {
+    fail_tree(0, "belongs to a plan without trees, a torus and a ring, whose machines have equally "
+                 "many workers");
+  }
+  std::vector<std::uint64_t> heads;
+  for (std::size_t t = 0; t < plan.machine_trees.size(); ++t) {
+    const std::vector<std::uint64_t>& above = plan.machine_trees[t];
+    if (above.size() != width || *std::ranges::max_element(above) >= width) {
+      fail_tree(
+          t, fmt::format("must name, for each of the {} workers of a machine, one of them", width));
+    }
+    for (std::uint64_t worker = 0; worker < width; ++worker) {
+      std::uint64_t at = worker;
+      for (std::uint64_t steps = 0; steps < width && above[at] != at; ++steps) {
+        at = above[at];
+      }
+      if (above[at] != at || (worker > 0 && at != heads.back())) {
+        fail_tree(t, fmt::format("leads from worker {} to {}", worker,
+                                 above[at] != at ? "no head" : "another head than from worker 0"));
+      }
+      if (worker == 0) {
+        heads.push_back(at);
+      }
+    }
+  }
+  const JsonView parts = view.at("parts");
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    const std::uint64_t tree = plan.parts.tree[i], server = plan.parts.server[i];
+    if (tree >= heads.size()) {
+      fail_part(parts, "tree", i,
+                fmt::format("is machine tree {}, but there are {}", tree, heads.size()));
+    }
+    if (plan.ranks[server].worker && number[server] != heads[tree]) {
+      fail_part(parts, "server", i,
+                fmt::format("is rank {}, which is not the head of machine tree {}", server, tree));
+    }
+  }
+}
+
 void check_parts(const Plan& plan, const JsonView& view) {
   const Parts& parts = plan.parts;
   const std::size_t n = parts.size();
-  if (!plan.trees.empty() || plan.torus) {
+  if (!plan.trees.empty() || plan.torus || !plan.machine_trees.empty()) {
     const JsonView tree = view.at("tree");
     if (parts.tree.size() != n) {
       tree.fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
@@ -246,10 +302,18 @@ void check_ring_order(const Plan& plan, const JsonView& view) {
 }
 
 void check_groups(const Plan& plan, const JsonView& view) {
-  const auto workers =
-      static_cast<std::uint64_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
-  if (plan.groups > workers) {
-    view.at("groups").fail(fmt::format("must be at most {}, the number of workers", workers));
+  std::set<std::tuple<std::string, std::uint64_t, std::size_t>> groupable; // machines, or workers
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    const PlanRank& rank = plan.ranks[r];
+    if (rank.worker) {
+      groupable.emplace(rank.machine, rank.machine_number.value_or(0),
+                        plan.machine_trees.empty() ? r : 0);
+    }
+  }
+  if (plan.groups > groupable.size()) {
+    view.at("groups").fail(
+        fmt::format("must be at most {}, the number of {}", groupable.size(),
+                    plan.machine_trees.empty() ? "workers" : "machines that work"));
   }
 }
 
@@ -272,6 +336,9 @@ void check(const Plan& plan, const JsonView& view) {
   check_ring_order(plan, view);
   check_groups(plan, view);
   check_parts(plan, view.at("parts"));
+  if (!plan.machine_trees.empty()) {
+    check_machine_trees(plan, view);
+  }
   check_routing(plan, view);
   if (plan.passes) {
     check_passes(*plan.passes, view.at("passes"), plan.gradient_bytes);

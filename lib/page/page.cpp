@@ -414,8 +414,8 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
                 paragraph(fmt::format("bound {}, {}", time_text(p.bound_seconds), p.bound_by))};
   }
   if (loop.profile != nullptr) {
-    std::string text =
-        paragraph(verdict.passed() ? "no faults found" : counted(verdict.findings.size(), "finding"));
+    std::string text = paragraph(verdict.passed() ? "no faults found"
+                                                  : counted(verdict.findings.size(), "finding"));
     const std::string disturbed = disturbed_text(verdict);
     text += disturbed.empty() ? "" : paragraph(disturbed, "warning");
     constexpr std::size_t k_few = 3;
@@ -486,7 +486,7 @@ std::string loop_page(const std::vector<NamedDocument>& documents, const std::st
     add("Candidates", candidates_html(*plan));
     add("Equations", html_of(explain(*plan, k_marks)));
     add("Who does what", html_of(ranks_text(*plan, k_marks) + lanes_text(*plan, k_marks) +
-                                 (plan->trees.empty() ? "" : trees_text(*plan, k_marks)) +
+                                 trees_text(*plan, k_marks) +
                                  (plan->resources.empty() ? "" : resources_text(*plan, k_marks)) +
                                  (plan->routing.empty() ? "" : routing_text(*plan, k_marks)) +
                                  parts_text(*plan, k_marks)));

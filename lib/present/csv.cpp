@@ -123,7 +123,8 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
 }
 
 std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
-  const bool trees = !plan.trees.empty(), routes = !plan.routing.empty();
+  const bool trees = !plan.trees.empty() || !plan.machine_trees.empty(),
+             routes = !plan.routing.empty();
   Csv out = routes  ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree", "tensor", "by"}
             : trees ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree"}
                     : Csv{"part", "offset_bytes", "bytes", "server", "lane"};

@@ -55,9 +55,42 @@ std::string share_text(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
 
+/// In the first machine; the others do the same.
+std::string machine_trees_text(const Plan& plan, const Style& style) {
+  std::vector<std::size_t> workers;
+  for (std::size_t r = 0;
+       r < plan.ranks.size() && workers.size() < plan.machine_trees.front().size(); ++r) {
+    if (plan.ranks[r].worker) {
+      workers.push_back(r);
+    }
+  }
+  Table table(2, ">parts");
+  table.column("who sums for whom", Align::left, true);
+  for (std::size_t way = 0; way < plan.machine_trees.size(); ++way) {
+    std::vector<std::int64_t> above(plan.ranks.size(), -1);
+    std::size_t head = 0;
+    for (std::size_t w = 0; w < workers.size(); ++w) {
+      const std::size_t up = plan.machine_trees[way][w];
+      above[workers[w]] = static_cast<std::int64_t>(workers[up]);
+      head = up == w ? workers[w] : head;
+    }
+    table.row({fmt::format("{}", std::ranges::count(plan.parts.tree, way)),
+               tree_text(plan, above, head)});
+  }
+  return heading("in each machine, as in the first", style) + table.text(style) +
+         folded(plan.groups > 0
+                    ? fmt::format("  then the machines' heads in {} groups, then over the groups",
+                                  plan.groups)
+                    : "  then the machines' heads at each part's server",
+                style);
+}
+
 } // namespace
 
 std::string trees_text(const Plan& plan, const Style& style) {
+  if (plan.trees.empty()) {
+    return plan.machine_trees.empty() ? "" : machine_trees_text(plan, style);
+  }
   Table table(2, ">share|scheme");
   table.column(sums(plan.collective) ? "who sums for whom" : "who gives to whom", Align::left,
                true);

@@ -526,9 +526,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   if (!plan.routing.empty()) {
     out += routing_text(plan, style);
   }
-  if (!plan.trees.empty()) {
-    out += trees_text(plan, style);
-  }
+  out += trees_text(plan, style);
   if (!plan.resources.empty()) {
     out += resources_text(plan, style);
   }

@@ -10,10 +10,12 @@
 namespace reckon {
 
 Schedule lower(const Plan& plan) {
-  if (plan.groups > 0 && (!plan.trees.empty() || plan.torus || plan.strategy == "ring" ||
-                          plan.sums_in_place || plan.asynchronous)) {
-    fail(ErrorKind::input, "a plan with groups has neither trees, a torus nor a ring, and neither "
-                           "sums in place nor asynchronous training");
+  if ((plan.groups > 0 || !plan.machine_trees.empty()) &&
+      (!plan.trees.empty() || plan.torus || plan.strategy == "ring" || plan.sums_in_place ||
+       plan.asynchronous)) {
+    fail(ErrorKind::input,
+         "a plan with groups or machine_trees has neither trees, a torus nor a ring, and neither "
+         "sums in place nor asynchronous training");
   }
   if (plan.collective != Collective::all_reduce) {
     return lower_halves(plan);

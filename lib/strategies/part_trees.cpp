@@ -88,7 +88,9 @@ PartTrees::PartTrees(const Plan& plan) : m_plan(plan) {
     m_down_children.push_back(children_of(plan.trees[t].down));
     check_tree(plan, t, m_up_children.back(), m_down_children.back());
   }
-  if (!listed() && plan.strategy != "ring") {
+  if (!plan.machine_trees.empty()) {
+    m_heads.emplace(plan);
+  } else if (!listed() && plan.strategy != "ring") {
     m_stars.emplace(plan);
   }
   if (!chains()) {
@@ -116,6 +118,9 @@ std::int64_t PartTrees::up(std::uint32_t rank, std::size_t tree) const {
   if (listed()) {
     return m_plan.trees[tree].up[rank];
   }
+  if (m_heads) {
+    return number_or_none(m_heads->parent(tree / ways(), tree % ways(), rank));
+  }
   if (m_stars) {
     return number_or_none(m_stars->parent(tree, rank));
   }
@@ -141,7 +146,8 @@ std::vector<std::uint32_t> PartTrees::up_children(std::uint32_t rank, std::size_
     }
     return out;
   }
-  for (const std::size_t child : m_stars->children(tree, rank)) {
+  for (const std::size_t child : m_heads ? m_heads->children(tree / ways(), tree % ways(), rank)
+                                         : m_stars->children(tree, rank)) {
     out.push_back(static_cast<std::uint32_t>(child));
   }
   return out;
@@ -151,7 +157,7 @@ std::vector<std::uint32_t> PartTrees::down_children(std::uint32_t rank, std::siz
   if (listed()) {
     return m_down_children[tree][rank];
   }
-  if (m_stars) {
+  if (!chains()) {
     return up_children(rank, tree);
   }
   std::vector<std::uint32_t> out;

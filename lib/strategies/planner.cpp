@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
+#include "strategies/forest/equal_machines.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/shares/choice.hpp"
 #include "strategies/shares/description.hpp"
@@ -173,7 +174,8 @@ void check_strategy(const std::string& name) {
   std::vector<std::string> known = strategy_names();
   known.insert(known.begin(), "auto");
   known.insert(known.end(),
-               {k_rack_hierarchical, k_optimum, "coarse", "dense", "torus", "torus_scatter"});
+               {k_rack_hierarchical, k_optimum, k_hierarchical_split, k_hierarchical_two_level,
+                "coarse", "dense", "torus", "torus_scatter"});
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; {}it is one of {}", name,

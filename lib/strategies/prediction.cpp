@@ -85,6 +85,7 @@ Plan together(const Plan& plan) {
   few.root = plan.root;
   few.trees = plan.trees;
   few.torus = plan.torus;
+  few.machine_trees = plan.machine_trees;
   std::uint64_t offset = 0;
   for (const auto& [of, count] : bytes) {
     few.parts.offset_bytes.push_back(offset);

@@ -36,12 +36,6 @@ constexpr std::array<std::uint64_t, 10> k_part_bytes{
     16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
     512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
 
-/// What a write costs besides its bytes where nothing says it: the call of a copy, its end, which
-/// somebody has to see, and the peer that wakes up took 5 us (host memory) to 20 us (GPUs) on
-/// machines that were measured. It is in no prediction, but parts are no shorter than what passes
-/// in that time, so that it is half of theirs at most.
-constexpr double k_assumed_write_s = 10e-6;
-
 /// Whether a network knows more of a way than rates.
 bool knows_cost(const PlayNetwork& network, std::size_t from, std::size_t to) {
   return network.latency_of(from, to) > 0 || network.write_overhead_s > 0 ||
@@ -61,7 +55,29 @@ void reorder(Parts& parts, const std::vector<std::size_t>& order) {
   }
 }
 
+constexpr double k_long = 1U << 20U; // bytes
+
 } // namespace
+
+void LeastPart::add(std::size_t from, std::size_t to) {
+  m_all_known = m_all_known && knows_cost(m_network, from, to);
+  m_slowest_s = std::max(m_slowest_s, m_network.write_seconds(from, to, k_long));
+}
+
+double LeastPart::bytes() const {
+  return !m_all_known && m_slowest_s > 0 ? k_assumed_write_s * k_long / m_slowest_s : 0;
+}
+
+std::string assumed_write(double least_bytes) {
+  return least_bytes > 0
+             ? fmt::format("writes cost nothing besides their bytes: the profile has neither {} "
+                           "nor {} of ways that this plan uses; parts are at least {}, so that a "
+                           "write that costs {} takes at most half of a part's time",
+                           k_pair_write, k_pair_latency,
+                           to_text(Bytes(static_cast<std::uint64_t>(least_bytes))),
+                           to_text(Seconds(k_assumed_write_s)))
+             : "";
+}
 
 Plan TreeSearch::first(const Plan& base) const {
   Cut parts = cut(base, part_sizes(base, k_first_writes).front());
@@ -143,40 +159,24 @@ TreeSearch::Cut TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) cons
   return {std::move(plan), life_s};
 }
 
-/// What passes the slowest of the trees' ways in the time that is assumed for a write, where nobody
-/// knows what writes cost on some way; else, and where no rate is known, 0. The slowest way paces a
-/// part: what a write costs on a faster one passes beside it.
+/// Of the trees' ways.
 double TreeSearch::least_part_bytes(const Plan& base) const {
-  constexpr double k_long = 1U << 20U;
   const PlayNetwork network = m_ways.between(k_long).network;
-  double slowest_s = 0;
-  bool all_known = true;
-  const auto look_at = [&](std::size_t from, std::int64_t to) {
-    const auto parent = static_cast<std::size_t>(std::max<std::int64_t>(to, 0));
-    if (to >= 0 && parent != from) {
-      all_known = all_known && knows_cost(network, from, parent);
-      slowest_s = std::max(slowest_s, network.write_seconds(from, parent, k_long));
-    }
-  };
+  LeastPart least(network);
   for (const SumTree& tree : base.trees) {
     for (std::size_t r = 0; r < base.ranks.size(); ++r) {
-      look_at(r, tree.up[r]);
-      look_at(r, tree.down[r]);
+      for (const std::int64_t to : {tree.up[r], tree.down[r]}) {
+        if (to >= 0 && to != static_cast<std::int64_t>(r)) {
+          least.add(r, static_cast<std::size_t>(to));
+        }
+      }
     }
   }
-  return !all_known && slowest_s > 0 ? k_assumed_write_s * k_long / slowest_s : 0;
+  return least.bytes();
 }
 
 std::string TreeSearch::assumed(const Plan& plan) const {
-  const double least = m_options.part_bytes ? 0 : least_part_bytes(plan);
-  return least > 0
-             ? fmt::format("writes cost nothing besides their bytes: the profile has neither {} "
-                           "nor {} of ways that this plan uses; parts are at least {}, so that a "
-                           "write that costs {} takes at most half of a part's time",
-                           k_pair_write, k_pair_latency,
-                           to_text(Bytes(static_cast<std::uint64_t>(least))),
-                           to_text(Seconds(k_assumed_write_s)))
-             : "";
+  return assumed_write(m_options.part_bytes ? 0 : least_part_bytes(plan));
 }
 
 /// Of a search's play: no window is wider than all of them.

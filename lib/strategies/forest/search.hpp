@@ -17,6 +17,30 @@ inline constexpr double k_worth = 0.002;
 /// For the plan that is taken.
 inline constexpr PlayEffort k_taken{400'000, 800'000, true};
 
+/// What a write costs besides its bytes where nothing says it: the call of a copy, its end, which
+/// somebody has to see, and the peer that wakes up took 5 us (host memory) to 20 us (GPUs) on
+/// machines that were measured. It is in no prediction, but parts are no shorter than what passes
+/// in that time, so that it is half of theirs at most.
+inline constexpr double k_assumed_write_s = 10e-6;
+
+/// Writes between two ranks of a network whose parts may be no shorter than the slowest allows.
+class LeastPart {
+public:
+  explicit LeastPart(const PlayNetwork& network) : m_network(network) {}
+  void add(std::size_t from, std::size_t to);
+  /// What passes the slowest in k_assumed_write_s, where nobody knows what some of them cost; else,
+  /// and where no rate is known, 0. The slowest way paces a part: what a write costs on a faster
+  /// one passes beside it.
+  [[nodiscard]] double bytes() const;
+
+private:
+  const PlayNetwork& m_network;
+  double m_slowest_s = 0;
+  bool m_all_known = true;
+};
+/// Plan::assumed of parts that are at least so long for that; empty for 0.
+[[nodiscard]] std::string assumed_write(double least_bytes);
+
 /// Looks for the part size and window with which a plan of trees takes the least predicted time.
 /// Holds references.
 class TreeSearch {

@@ -352,7 +352,7 @@ static void describe_ways(Visitor& v, Plan& p) {
   v("trees", p.trees, k_any.some("tree").maybe(),
     "Trees over the ranks; every part takes one of them (parts.tree). Absent: each part's server "
     "sums the parts that all workers send.");
-  v("machine_trees", p.machine_trees, k_any.maybe(),
+  v("machine_trees", p.machine_trees, k_count.maybe(),
     "Ways to sum in each machine first; every part takes one of them (parts.tree). Each entry: by "
     "worker of a machine, the worker there that it sends its sum to; the head, whose machine's sum "
     "goes on to the part's server: itself.");

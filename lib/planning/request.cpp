@@ -303,8 +303,9 @@ Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
     return plan_inside(inputs, options);
   }
   Plan equals = plan_equal_machines(inputs, ranks, options, gpu_direct);
+  const Prediction& p = equals.prediction;
   if (asked || ranks.size() > k_most_ranks_with_trees ||
-      equals.prediction.mid_seconds < equals.prediction.bound_seconds * (1 + k_far_from_bound)) {
+      p.busy_seconds() - p.bound_seconds < k_far_from_bound * p.mid_seconds) {
     return equals;
   }
   Plan trees = plan_inside(inputs, options);

@@ -269,7 +269,7 @@ refused memory plan -p h100-cluster -m resnet50 --places gpu --devices 4 --strat
 refused --devices plan -p h100-cluster -m resnet50 --places gpu --strategy coarse
 
 # Ctrl-C in the midst of a long plan: 130, and no file.
-timeout --foreground --preserve-status -s INT 1 "$RECKON" plan -p h100-cluster -m bert-large --workers 32 --places gpu -o late.json > /dev/null 2> interrupted.txt &&
+timeout --foreground --preserve-status -s INT 1 "$RECKON" plan -p h100-cluster -m bert-large --workers 32 --places gpu --strategy optimum -o late.json > /dev/null 2> interrupted.txt &&
   fail "it was not interrupted"
 status=$?
 [ "$status" -eq 130 ] || fail "the exit status is $status"

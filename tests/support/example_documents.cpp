@@ -259,7 +259,8 @@ Plan example_plan() {
   p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}, 2};
   p.asynchronous = AsyncPlan{3};
   p.ring_order = {1, 0};
-  p.groups = 2;
+  p.machine_trees = {{1, 1}, {0, 0}};
+  p.groups = 1;
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.sums_in_place = true;
   p.measured_on = MeasuredMachine{"here", "Xeon", 4};

@@ -419,7 +419,8 @@ Plan random_plan(std::mt19937_64& random) {
     }
   }
   p.groups %= p.ring_order.size() + 1; // at most as many as workers
-  p.trees.clear(); // parts would have to go by them
+  p.trees.clear();                     // parts would have to go by them
+  p.machine_trees.clear();
   p.torus.reset();
   p.routing.clear();
   p.tensors.clear();

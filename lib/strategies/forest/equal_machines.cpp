@@ -302,26 +302,27 @@ private:
   }
 
   struct Counts {
-    std::uint64_t size_bytes = 1, multiple_of = 1;
+    std::uint64_t size_bytes = 1;
     double served = 0; ///< part of the parts that machines which only serve sum
   };
   /// Equal parts for all places of all machines that work, and of those that serve; for all
   /// machines where there are not as many.
   [[nodiscard]] Counts counts_for(std::uint64_t size) const {
     if (m_options.plan.part_bytes) {
-      return {size, 1, m_served};
+      return {size, m_served};
     }
     const double parts = m_job.bytes() / static_cast<double>(size);
     const auto whole = [&](double part, std::size_t machines) {
       const auto each = static_cast<double>(machines),
                  turn = each * static_cast<double>(m_shape.width);
       const double step = parts * part >= turn ? turn : each;
-      return part > 0 ? step * std::max(1.0, std::round(parts * part / step)) : 0;
+      return part > 0 ? step * std::max(1.0, std::ceil(parts * part / step)) : 0;
     };
     const double serving = whole(m_served, m_shape.servers),
                  all = serving + whole(1 - m_served, m_shape.machines);
-    return {static_cast<std::uint64_t>(std::ceil(m_job.bytes() / (all - 0.5))),
-            static_cast<std::uint64_t>(all), serving / all};
+    constexpr double k_alignment = 64; // of parts
+    return {static_cast<std::uint64_t>(std::ceil(m_job.bytes() / all / k_alignment) * k_alignment),
+            serving / all};
   }
 
   /// Gives parts their roots and heads, machine after machine and place after place.
@@ -334,7 +335,11 @@ private:
       const bool serves = until(p + 1) > until(p);
       const std::size_t of = serves ? m_shape.servers : m_shape.machines;
       const std::size_t number = serves ? until(p) : p - until(p);
-      const std::size_t head = (number % of + number / of) % m_shape.width;
+      std::size_t head = number / of; // and the digits of the machine's number: turns in any group
+      for (std::size_t rest = number % of; rest > 0; rest /= m_shape.width) {
+        head += rest;
+      }
+      head %= m_shape.width;
       parts.tree.push_back(head);
       parts.server.push_back(serves ? m_shape.machines * m_shape.width + number % of
                                     : worker(number % of, head));
@@ -486,7 +491,11 @@ private:
     if (m_options.plan.part_bytes) {
       return {*m_options.plan.part_bytes};
     }
-    std::vector<std::uint64_t> sizes;
+    std::vector<std::uint64_t> sizes; // from one for each worker on, where that is less
+    if (const double each = m_job.bytes() / static_cast<double>(m_job.workers.size());
+        each < static_cast<double>(k_sizes.front()) && each >= least_part_bytes()) {
+      sizes.push_back(std::max<std::uint64_t>(64, static_cast<std::uint64_t>(each)));
+    }
     for (const std::uint64_t size : k_sizes) {
       if (static_cast<double>(size) >= least_part_bytes() &&
           m_job.bytes() / static_cast<double>(size) <= k_most_pieces) {
@@ -519,8 +528,8 @@ private:
     plan.runs = m_job.layout.runs;
     plan.gradient_bytes = m_job.layout.total_bytes;
     const Counts counts = counts_for(size);
-    plan.parts = reckon::cut(m_job.layout, m_job.workload, counts.size_bytes,
-                             m_options.plan.cutting, counts.multiple_of);
+    plan.parts =
+        reckon::cut(m_job.layout, m_job.workload, counts.size_bytes, m_options.plan.cutting, 1);
     if (m_job.passes && m_options.plan.order == Order::priority) {
       order_by_priority(plan.parts, *m_job.passes, m_job.bytes() / m_least.seconds);
     }

@@ -16,7 +16,7 @@ inline constexpr const char* k_hierarchical_two_level = "hierarchical_two_level_
 
 /// Ranks up to which trees between them are solved and listed at once, and up to which they are
 /// where equal machines are far from their bound: beyond, that takes minutes.
-inline constexpr std::size_t k_few_ranks = 64, k_most_ranks_with_trees = 256;
+inline constexpr std::size_t k_few_ranks = 128, k_most_ranks_with_trees = 256;
 
 /// Why the ranks are no equal machines with equally many places and some that only serve; empty:
 /// they are.

@@ -45,6 +45,7 @@ Plan plan_of_turns() {
   }
   plan.trees = {{"ring", {0, 0}, {0, 0}, 0.5}, {"ring", {1, 1}, {1, 1}, 0.5}};
   plan.ring_order.clear();
+  plan.machine_trees.clear();
   plan.routing.clear();
   plan.tensors.clear();
   plan.one_queue = false;

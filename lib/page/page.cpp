@@ -362,11 +362,12 @@ std::optional<Played> played(const Loop& loop, std::string& why_not) {
     writes += static_cast<double>(rank.egress_bytes) / static_cast<double>(loop.plan->part_bytes);
   }
   try {
+    PlanNetwork network = network_of(*loop.plan, *loop.planned);
     if (writes > k_most_writes) { // the same traffic in few parts tells what links carry
       why_not = fmt::format("it has more than {:.0f} writes", k_most_writes);
-      return Played{lower(together(*loop.plan)), network_of(*loop.plan, *loop.planned), {}};
+      return Played{lower(together(*loop.plan)), std::move(network), {}};
     }
-    Played out{lower(*loop.plan), network_of(*loop.plan, *loop.planned), {{"predicted", {}}}};
+    Played out{lower(*loop.plan), std::move(network), {{"predicted", {}}}};
     static_cast<void>(
         play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
     return out;

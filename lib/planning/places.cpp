@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/name_ranges.hpp"
 #include "network/inside.hpp"
+#include "strategies/forest/equal_machines.hpp"
 #include "strategies/model.hpp"
 
 #include <fmt/format.h>
@@ -161,6 +162,37 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
     }
   }
   return ranks;
+}
+
+/// Equal machines by themselves where they are many, or asked for; else the trees between all
+/// places.
+Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
+                         std::vector<PlanRank> ranks, const InsidePlanOptions& options,
+                         bool gpu_direct) {
+  constexpr double k_far_from_bound = 0.1;
+  const std::string& strategy = request.options.strategy;
+  const bool asked = strategy == k_hierarchical_split || strategy == k_hierarchical_two_level;
+  if (!asked && (strategy != "auto" || ranks.size() <= k_few_ranks)) {
+    return plan_inside(inputs, options);
+  }
+  if (!request.devices) { // no tree of equal machines passes others than workers
+    std::erase_if(ranks, [](const PlanRank& r) { return !r.worker && !r.endpoint.empty(); });
+  }
+  const std::string reason = why_not_equal_machines(inputs.profile, ranks, options, gpu_direct);
+  if (!reason.empty()) {
+    if (asked) {
+      fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", strategy, reason));
+    }
+    return plan_inside(inputs, options);
+  }
+  Plan equals = plan_equal_machines(inputs, ranks, options, gpu_direct);
+  const Prediction& p = equals.prediction;
+  if (asked || ranks.size() > k_most_ranks_with_trees ||
+      p.busy_seconds() - p.bound_seconds < k_far_from_bound * p.mid_seconds) {
+    return equals;
+  }
+  Plan trees = plan_inside(inputs, options);
+  return trees.prediction.mid_seconds < equals.prediction.mid_seconds ? trees : equals;
 }
 
 } // namespace reckon

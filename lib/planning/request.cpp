@@ -12,7 +12,6 @@
 #include "planning/latency.hpp"
 #include "planning/places.hpp"
 #include "strategies/between.hpp"
-#include "strategies/forest/equal_machines.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
 #include "strategies/plan_network.hpp"
@@ -279,37 +278,6 @@ void add_unused(Plan& plan, const Profile& profile, std::size_t devices) {
       fmt::format("of machines that only sum: {}", fmt::join(name_ranges(idle), ", ")));
   add(k_unused_machines, left_out.size(),
       fmt::format("neither work nor sum: {}", fmt::join(name_ranges(left_out), ", ")));
-}
-
-/// Equal machines by themselves where they are many, or asked for; else the trees between all
-/// places.
-Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
-                         std::vector<PlanRank> ranks, const InsidePlanOptions& options,
-                         bool gpu_direct) {
-  constexpr double k_far_from_bound = 0.1;
-  const std::string& strategy = request.options.strategy;
-  const bool asked = strategy == k_hierarchical_split || strategy == k_hierarchical_two_level;
-  if (!asked && (strategy != "auto" || ranks.size() <= k_few_ranks)) {
-    return plan_inside(inputs, options);
-  }
-  if (!request.devices) { // no tree of equal machines passes others than workers
-    std::erase_if(ranks, [](const PlanRank& r) { return !r.worker && !r.endpoint.empty(); });
-  }
-  const std::string reason = why_not_equal_machines(inputs.profile, ranks, options);
-  if (!reason.empty()) {
-    if (asked) {
-      fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", strategy, reason));
-    }
-    return plan_inside(inputs, options);
-  }
-  Plan equals = plan_equal_machines(inputs, ranks, options, gpu_direct);
-  const Prediction& p = equals.prediction;
-  if (asked || ranks.size() > k_most_ranks_with_trees ||
-      p.busy_seconds() - p.bound_seconds < k_far_from_bound * p.mid_seconds) {
-    return equals;
-  }
-  Plan trees = plan_inside(inputs, options);
-  return trees.prediction.mid_seconds < equals.prediction.mid_seconds ? trees : equals;
 }
 
 Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {

@@ -206,6 +206,13 @@ Places places_of(const Plan& plan, const Profile& profile) {
 }
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {
+  constexpr std::size_t k_most_ranks = 4096; // a GB of ways between each two
+  if (plan.ranks.size() > k_most_ranks && !plan.torus) {
+    fail(ErrorKind::input,
+         fmt::format("the plan has {} ranks, and the ways between more than {} are too many to "
+                     "play them; make a plan of fewer machines, which says as much of equal ones",
+                     plan.ranks.size(), k_most_ranks));
+  }
   if (has_places(plan)) {
     return network_inside(plan, profile);
   }

@@ -22,7 +22,7 @@ inline constexpr std::size_t k_few_ranks = 128, k_most_ranks_with_trees = 256;
 /// they are.
 [[nodiscard]] std::string why_not_equal_machines(const Profile& profile,
                                                  const std::vector<PlanRank>& ranks,
-                                                 const InsidePlanOptions& options);
+                                                 const InsidePlanOptions& options, bool gpu_direct);
 
 /// A plan for equal machines of any number (equation 8d): the shares of equation 8 between the
 /// machines; in each the workers take turns as a part's head, which sums what its machine has and

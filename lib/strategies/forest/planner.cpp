@@ -9,6 +9,7 @@
 #include "documents/cells.hpp"
 #include "network/canonical.hpp"
 #include "strategies/forest/bound.hpp"
+#include "strategies/forest/equal_machines.hpp"
 #include "strategies/forest/search.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
@@ -152,11 +153,13 @@ private:
         names.push_back(strategy_text(candidate.name));
       }
     }
+    if (several()) {
+      names.insert(names.end(), {k_hierarchical_split, k_hierarchical_two_level});
+    }
     std::erase_if(m_forests, [&](const Forest& forest) {
-      return name(forest) != asked && fmt::format("inside_{}", name(forest)) != asked;
+      return name(forest) != asked && "inside_" + name(forest) != asked;
     });
-    const std::vector<std::string>& known = strategy_names();
-    if (m_forests.empty() && std::find(known.begin(), known.end(), asked) != known.end()) {
+    if (m_forests.empty() && std::ranges::count(strategy_names(), asked) > 0) {
       fail(ErrorKind::input,
            fmt::format("--strategy {} does not apply between these places{}; they have {}", asked,
                        asked == "ps_noncolocated" ? ": no machine only sums, add --servers" : "",
@@ -165,9 +168,8 @@ private:
     if (m_forests.empty()) {
       const std::string near = did_you_mean(asked, names);
       fail(ErrorKind::usage,
-           fmt::format("--strategy {}: unknown; {}between these places it is one "
-                       "of {}",
-                       asked, near.empty() ? "" : fmt::format("did you mean {}? ", near),
+           fmt::format("--strategy {}: unknown; {}between these places it is one of {}", asked,
+                       near.empty() ? "" : fmt::format("did you mean {}? ", near),
                        fmt::join(names, ", ")));
     }
   }
@@ -178,8 +180,7 @@ private:
     m_ways.emplace(m_inputs.profile, Places{m_network, m_solution->places});
     m_ways->set_named_first(dearest_first());
   }
-  /// Stations as the solution's prices have them, so that every text names the same of those that
-  /// are equally busy; then the others.
+  /// Stations as the solution's prices have them, so that all texts name the same; then the others.
   [[nodiscard]] std::vector<std::size_t> dearest_first() const {
     std::map<std::string_view, std::size_t> priced;
     for (const StationPrice& price : m_solution->prices) {
@@ -289,8 +290,7 @@ private:
     return plan;
   }
 
-  /// The whole iteration, once all about its traffic is known: with the model's passes and the
-  /// optimizer's step.
+  /// With the model's passes and the optimizer's step, once all about its traffic is known.
   void finish(Plan& plan) const {
     const PlanOptions& options = m_options.plan;
     const Prediction traffic = plan.prediction;

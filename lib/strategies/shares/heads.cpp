@@ -35,7 +35,7 @@ Heads::Heads(const Plan& plan) : m_above(plan.machine_trees) {
     }
     m_head.push_back(head);
   }
-  m_stars.emplace(std::move(working), std::move(serving), plan.groups);
+  m_stars.emplace(std::move(working), std::move(serving), plan.groups, false);
 }
 
 /// Of one that only serves: itself.

@@ -11,7 +11,8 @@
 namespace reckon {
 
 /// Who hands a part's sum to whom where each machine sums its own first (Plan::machine_trees): one
-/// of its workers, the part's head, has the sum, and the heads are joined as machines are in Stars.
+/// of its workers, the part's head, has the sum, and the heads are joined as machines are in Stars;
+/// those that only serve are roots alone.
 class Heads {
 public:
   explicit Heads(const Plan& plan);

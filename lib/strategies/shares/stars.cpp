@@ -24,8 +24,10 @@ std::vector<std::size_t> ranks_that(const Plan& plan, bool work) {
 
 } // namespace
 
-Stars::Stars(std::vector<std::size_t> workers, std::vector<std::size_t> servers, std::size_t groups)
-    : m_workers(std::move(workers)), m_servers(std::move(servers)), m_groups(groups) {
+Stars::Stars(std::vector<std::size_t> workers, std::vector<std::size_t> servers, std::size_t groups,
+             bool servers_head)
+    : m_workers(std::move(workers)), m_servers(std::move(servers)), m_groups(groups),
+      m_servers_head(servers_head) {
   for (const bool works : {true, false}) {
     const std::vector<std::size_t>& ranks = works ? m_workers : m_servers;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -54,7 +56,7 @@ std::size_t Stars::group_of(std::size_t worker, std::size_t groups) const {
 }
 
 std::size_t Stars::served_groups() const {
-  return m_servers.empty() ? 0 : std::min(m_groups, m_servers.size() - 1);
+  return m_servers.empty() || !m_servers_head ? 0 : std::min(m_groups, m_servers.size() - 1);
 }
 std::size_t Stars::groups_for(const Place& root) const {
   return root.worker ? m_groups : served_groups();

@@ -21,7 +21,9 @@ struct Plan;
 class Stars {
 public:
   /// Ranks with at least one worker; at most as many groups as workers.
-  Stars(std::vector<std::size_t> workers, std::vector<std::size_t> servers, std::size_t groups);
+  /// `servers_head`: whether parts of a root that only serves have heads, or one level.
+  Stars(std::vector<std::size_t> workers, std::vector<std::size_t> servers, std::size_t groups,
+        bool servers_head = true);
   /// Of the ranks and groups of a plan.
   explicit Stars(const Plan& plan);
 
@@ -53,6 +55,7 @@ private:
 
   std::vector<std::size_t> m_workers, m_servers;
   std::size_t m_groups;
+  bool m_servers_head;
   std::vector<Place> m_places; ///< by rank
 };
 

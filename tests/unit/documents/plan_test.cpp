@@ -78,6 +78,26 @@ TEST(Plan, MistakesInRunsAreNamed) {
       });
 }
 
+TEST(Plan, MistakesInMachineTreesAreNamed) {
+  expect_messages(
+      to_json(test::example_plan()),
+      {
+          {{remove("/trees"), remove("/torus"), set("/machine_trees", Json::parse("[[1, 1]]"))},
+           "/parts/tree/1: is machine tree 1, but there are 1"},
+          {{set("/machine_trees/0", Json::parse("[0, 0]"))},
+           "/parts/server/0: is rank 1, which is not the head of machine tree 0"},
+          {{set("/machine_trees/1", Json::parse("[0, 0, 0]"))},
+           "/machine_trees/1: must name, for each of the 2 workers of a machine, one of them"},
+          {{set("/machine_trees/1", Json::parse("[1, 0]"))},
+           "/machine_trees/1: leads from worker 0 to no head"},
+          {{set("/machine_trees/1", Json::parse("[0, 1]"))},
+           "/machine_trees/1: leads from worker 1 to another head than from worker 0"},
+          {{set("/ranks/2/worker", true), remove("/ring_order")},
+           "/machine_trees/0: is for machines with equally many workers, and these have not"},
+          {{set("/groups", 2)}, "/groups: must be at most 1, the number of machines that work"},
+      });
+}
+
 TEST(Plan, MistakesInPartsAreNamed) {
   expect_messages(
       to_json(test::example_plan()),
@@ -130,19 +150,6 @@ TEST(Plan, MistakesInPartsAreNamed) {
            "/parts/server/0: is rank 1, which is not the root of tree 1"},
           {{remove("/trees"), remove("/torus"), remove("/machine_trees")},
            "/parts/tree: names trees, but the plan has none; remove it or add \"trees\""},
-          {{remove("/trees"), remove("/torus"), set("/machine_trees", Json::parse("[[1, 1]]"))},
-           "/parts/tree/1: is machine tree 1, but there are 1"},
-          {{set("/machine_trees/0", Json::parse("[0, 0]"))},
-           "/parts/server/0: is rank 1, which is not the head of machine tree 0"},
-          {{set("/machine_trees/1", Json::parse("[0, 0, 0]"))},
-           "/machine_trees/1: must name, for each of the 2 workers of a machine, one of them"},
-          {{set("/machine_trees/1", Json::parse("[1, 0]"))},
-           "/machine_trees/1: leads from worker 0 to no head"},
-          {{set("/machine_trees/1", Json::parse("[0, 1]"))},
-           "/machine_trees/1: leads from worker 1 to another head than from worker 0"},
-          {{set("/ranks/2/worker", true), remove("/ring_order")},
-           "/machine_trees/0: is for machines with equally many workers, and these have not"},
-          {{set("/groups", 2)}, "/groups: must be at most 1, the number of machines that work"},
           {{set("/trees/0/up/0", 3)}, "/trees/0/up/0: is rank 3, but there are 3 ranks"},
           {{remove("/trees/1/down/2")}, "/trees/1/down: has 2 entries for 3 ranks"},
           {{set("/window_parts", 0)}, "/window_parts: must be at least 1, is 0"},

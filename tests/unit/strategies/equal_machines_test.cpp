@@ -60,7 +60,7 @@ Plan planned(const Profile& profile, const std::vector<PlanRank>& ranks, const W
   InsidePlanOptions options;
   options.plan = asked;
   options.lanes = lanes;
-  EXPECT_EQ(why_not_equal_machines(profile, ranks, options), "");
+  EXPECT_EQ(why_not_equal_machines(profile, ranks, options, true), "");
   return plan_equal_machines({profile, workload, {}, {}}, ranks, options, true);
 }
 
@@ -115,10 +115,10 @@ TEST(EqualMachines, EveryShapeIsProvedAndSendsWhatItSays) {
             for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
               EXPECT_EQ(traffic.egress_bytes[r], plan.ranks[r].egress_bytes) << "rank " << r;
               EXPECT_EQ(traffic.ingress_bytes[r], plan.ranks[r].ingress_bytes) << "rank " << r;
-              served += r >= machines * width && plan.ranks[r].assigned_bytes > 0 ? 1 : 0;
+              served += r >= machines * width && plan.ranks[r].assigned_bytes > 0 ? 1U : 0U;
             }
             const std::vector<std::uint64_t>& way = plan.machine_trees.front();
-            by_switches += std::ranges::count(way, 0) < static_cast<long>(width) ? 1 : 0;
+            by_switches += std::ranges::count(way, 0) < static_cast<long>(width) ? 1U : 0U;
             ++proved;
           }
         }
@@ -156,7 +156,8 @@ TEST(EqualMachines, AWholeDataCentreIsNearItsBound) {
     const Plan plan = planned(profile, ranks, one_tensor(335'000'000), {});
     EXPECT_EQ(plan.strategy, k_hierarchical_two_level);
     EXPECT_EQ(plan.ranks.size(), 8192 + servers);
-    EXPECT_LT(plan.prediction.mid_seconds, 1.07 * plan.prediction.bound_seconds);
+    EXPECT_LT(plan.prediction.mid_seconds,
+              (servers > 0 ? 1.09 : 1.03) * plan.prediction.bound_seconds);
     // Equation 7 with n machines of 8 ports of 50 GB/s, and servers of a quarter of that.
     const double n = 1024, k = static_cast<double>(servers) / 4, bytes = 1.34e9;
     EXPECT_NEAR(plan.prediction.bound_seconds,
@@ -172,23 +173,25 @@ TEST(EqualMachines, WhatIsNotEqualIsRefused) {
   Profile profile = shipped("h100-cluster", 4, 0);
   const std::vector<PlanRank> ranks = ranks_of(profile, 4);
   const InsidePlanOptions options;
-  EXPECT_EQ(why_not_equal_machines(profile, ranks, options), "");
+  EXPECT_EQ(why_not_equal_machines(profile, ranks, options, true), "");
   std::vector<PlanRank> less = ranks;
   less.pop_back();
-  EXPECT_NE(why_not_equal_machines(profile, less, options), "");
+  EXPECT_NE(why_not_equal_machines(profile, less, options, true), "");
   std::vector<PlanRank> others = ranks;
   others[5].endpoint = "m0/gpu7";
-  EXPECT_NE(why_not_equal_machines(profile, others, options), "");
+  EXPECT_NE(why_not_equal_machines(profile, others, options, true), "");
   InsidePlanOptions gather;
   gather.collective = Collective::all_gather;
-  EXPECT_NE(why_not_equal_machines(profile, ranks, gather), "");
+  EXPECT_NE(why_not_equal_machines(profile, ranks, gather, true), "");
   profile.machines.front().members = {"a", "b", "c", "d"};
-  EXPECT_NE(why_not_equal_machines(profile, ranks, options), "");
+  EXPECT_NE(why_not_equal_machines(profile, ranks, options, true), "");
   // Two machines that meet have no groups.
   const Profile two = shipped("h100-cluster", 2, 0);
   InsidePlanOptions asked;
   asked.plan.strategy = k_hierarchical_two_level;
   const Workload workload = one_tensor(1000);
+  // GPUs that do not reach each other's machines.
+  EXPECT_NE(why_not_equal_machines(two, ranks_of(two, 2), options, false), "");
   EXPECT_ERROR(plan_equal_machines({two, workload, {}, {}}, ranks_of(two, 2), asked, true));
 }
 

@@ -32,6 +32,19 @@ PlanNetwork links_of(const Plan& plan, const ExportArguments& arguments) {
   return network_of(plan, planned_profile(plan, arguments.plan, arguments.profile).profile);
 }
 
+Schedule lowered(const Plan& plan) {
+  constexpr double k_most = 1e8; // some ten GB
+  const auto parts = static_cast<double>(plan.parts.size()),
+             ranks = static_cast<double>(plan.ranks.size());
+  if (parts * ranks > k_most) {
+    fail(ErrorKind::input,
+         fmt::format("the plan has {} parts for {} ranks, too many to write out each step: plan "
+                     "fewer machines, or with larger parts (--part-bytes)",
+                     plan.parts.size(), plan.ranks.size()));
+  }
+  return lower(plan);
+}
+
 std::string trace_of(const Plan& plan, const Schedule& schedule, const ExportArguments& arguments) {
   const PlanNetwork network = links_of(plan, arguments);
   std::vector<NamedTimeline> timelines{{"predicted", {}}};
@@ -69,10 +82,10 @@ struct Format {
 constexpr std::array<Format, 6> k_formats{
     {{"goal",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return goal_text(lower(plan), title_of(plan), goal_times(plan, arguments));
+        return goal_text(lowered(plan), title_of(plan), goal_times(plan, arguments));
       }},
      {"msccl",
-      [](const Plan& plan, const ExportArguments&) { return msccl_xml(plan, lower(plan)); }},
+      [](const Plan& plan, const ExportArguments&) { return msccl_xml(plan, lowered(plan)); }},
      {"simgrid",
       [](const Plan& plan, const ExportArguments& arguments) {
         return simgrid_xml(export_network(links_of(plan, arguments)), title_of(plan));
@@ -83,7 +96,7 @@ constexpr std::array<Format, 6> k_formats{
       }},
      {"nccl-tuner", [](const Plan& plan, const ExportArguments&) { return nccl_tuner_csv(plan); }},
      {"trace", [](const Plan& plan, const ExportArguments& arguments) {
-        return trace_of(plan, lower(plan), arguments);
+        return trace_of(plan, lowered(plan), arguments);
       }}}};
 
 int run_export(const ExportArguments& arguments) {

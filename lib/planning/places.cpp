@@ -172,8 +172,19 @@ Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
   constexpr double k_far_from_bound = 0.1;
   const std::string& strategy = request.options.strategy;
   const bool asked = strategy == k_hierarchical_split || strategy == k_hierarchical_two_level;
-  if (!asked && (strategy != "auto" || ranks.size() <= k_few_ranks)) {
+  const auto trees_between = [&](const std::string& why_trees) {
+    constexpr std::size_t k_most_places = 2048; // minutes, and several GB
+    if (ranks.size() > k_most_places) {
+      fail(ErrorKind::input,
+           fmt::format("{} ranks are too many for trees between them, which are solved for {} at "
+                       "most. {}",
+                       ranks.size(), k_most_places, why_trees));
+    }
     return plan_inside(inputs, options);
+  };
+  if (!asked && (strategy != "auto" || ranks.size() <= k_few_ranks)) {
+    return trees_between(fmt::format("Leave --strategy {} out, give {}, or plan fewer machines",
+                                     strategy, k_hierarchical_split));
   }
   if (!request.devices) { // no tree of equal machines passes others than workers
     std::erase_if(ranks, [](const PlanRank& r) { return !r.worker && !r.endpoint.empty(); });
@@ -183,7 +194,8 @@ Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
     if (asked) {
       fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", strategy, reason));
     }
-    return plan_inside(inputs, options);
+    return trees_between(
+        fmt::format("Plan fewer machines; equal ones are planned as one, but {}", reason));
   }
   Plan equals = plan_equal_machines(inputs, ranks, options, gpu_direct);
   const Prediction& p = equals.prediction;
@@ -191,7 +203,7 @@ Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
       p.busy_seconds() - p.bound_seconds < k_far_from_bound * p.mid_seconds) {
     return equals;
   }
-  Plan trees = plan_inside(inputs, options);
+  Plan trees = trees_between("");
   return trees.prediction.mid_seconds < equals.prediction.mid_seconds ? trees : equals;
 }
 

@@ -33,7 +33,7 @@ constexpr std::array<std::uint64_t, 10> k_sizes{16U << 10U,  32U << 10U,  64U <<
                                                 256U << 10U, 512U << 10U, 1U << 20U,  2U << 20U,
                                                 4U << 20U,   8U << 20U};
 /// More parts would be an unwieldy plan.
-constexpr double k_most_pieces = 25'000;
+constexpr double k_most_pieces = 100'000;
 /// Lives of a part that a window lasts.
 constexpr double k_window_lives = 8;
 

@@ -77,12 +77,21 @@ std::string machine_trees_text(const Plan& plan, const Style& style) {
     table.row({fmt::format("{}", std::ranges::count(plan.parts.tree, way)),
                tree_text(plan, above, head)});
   }
+  const std::size_t machines =
+      static_cast<std::size_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker)) /
+      workers.size();
+  const std::string between =
+      plan.groups == 0
+          ? "  the head, named first, has its machine's sum; each part's server sums what the "
+            "heads "
+            "of all machines send it"
+          : fmt::format(
+                "  the head, named first, has its machine's sum; in each of {} groups of about {} "
+                "machines one of the heads sums those of the group, and each part's server what "
+                "these have",
+                plan.groups, machines / plan.groups);
   return heading("in each machine, as in the first", style) + table.text(style) +
-         folded(plan.groups > 0
-                    ? fmt::format("  then the machines' heads in {} groups, then over the groups",
-                                  plan.groups)
-                    : "  then the machines' heads at each part's server",
-                style);
+         folded(between, style);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "strategies/lower.hpp"
 #include "strategies/part_trees.hpp"
 #include "strategies/plan_network.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/shares/heads.hpp"
 
 #include <gmock/gmock.h>
@@ -147,6 +148,25 @@ TEST(EqualMachines, APlanTooLongToPlayTakesWhatItsWholePlayTakes) {
   const Profile working = shipped("h100-cluster", 12, 0), served = shipped("h100-cluster", 12, 2);
   EXPECT_NEAR(played_over_predicted(working, 4, groups, 73'000'000), 1, 0.03);
   EXPECT_NEAR(played_over_predicted(served, 4, star, 73'000'000), 1, 0.05);
+}
+
+TEST(EqualMachines, TheBusiestStationOfAllMachinesIsThatOfTheSample) {
+  // Machines whose ports, switches or NVLinks bind; too long to be played.
+  for (const char* const name : {"h100-cluster", "byteps-pcie", "byteps-nvlink"}) {
+    for (const std::uint64_t servers : {0U, 3U}) {
+      for (const char* const strategy : {k_hierarchical_split, k_hierarchical_two_level}) {
+        SCOPED_TRACE(fmt::format("{} + {} {}", name, servers, strategy));
+        const Profile profile = shipped(name, 6, servers, 2e9);
+        const std::vector<PlanRank> ranks = ranks_of(profile, 8);
+        const Plan plan = planned(profile, ranks, one_tensor(73'000'000),
+                                  {.strategy = strategy, .part_bytes = 65536});
+        const Ways ways(profile, places_of(ranks, profile, "", true));
+        EXPECT_NEAR(plan.prediction.busy_seconds() /
+                        busiest_station(lower(together(plan)), ways.between(65536)).seconds,
+                    1, 2e-3);
+      }
+    }
+  }
 }
 
 TEST(EqualMachines, AWholeDataCentreIsNearItsBound) {

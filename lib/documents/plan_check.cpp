@@ -11,7 +11,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -300,18 +299,14 @@ void check_ring_order(const Plan& plan, const JsonView& view) {
 }
 
 void check_groups(const Plan& plan, const JsonView& view) {
-  std::set<std::tuple<std::string, std::uint64_t, std::size_t>> groupable; // machines, or workers
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    const PlanRank& rank = plan.ranks[r];
-    if (rank.worker) {
-      groupable.emplace(rank.machine, rank.machine_number.value_or(0),
-                        plan.machine_trees.empty() ? r : 0);
-    }
-  }
-  if (plan.groups > groupable.size()) {
-    view.at("groups").fail(
-        fmt::format("must be at most {}, the number of {}", groupable.size(),
-                    plan.machine_trees.empty() ? "workers" : "machines that work"));
+  const bool of_machines = !plan.machine_trees.empty();
+  const auto workers =
+      static_cast<std::uint64_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
+  const std::uint64_t most =
+      of_machines ? workers / std::max<std::size_t>(1, plan.machine_trees.front().size()) : workers;
+  if (plan.groups > most) {
+    view.at("groups").fail(fmt::format("must be at most {}, the number of {}", most,
+                                       of_machines ? "machines that work" : "workers"));
   }
 }
 

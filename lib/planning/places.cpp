@@ -164,8 +164,6 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
   return ranks;
 }
 
-/// Equal machines by themselves where they are many, or asked for; else the trees between all
-/// places.
 Plan plan_between_places(const InsideInputs& inputs, const PlanRequest& request,
                          std::vector<PlanRank> ranks, const InsidePlanOptions& options,
                          bool gpu_direct) {

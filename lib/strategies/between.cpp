@@ -201,9 +201,14 @@ BusiestStation busiest_station(const Schedule& schedule, const Between& between)
   if (busiest.seconds > 0 && named != order.end()) {
     busiest.station = *named;
     busiest.bytes = bytes[*named];
-    busiest.bytes_per_s = between.network.rate_of(*named);
   }
   return busiest;
+}
+
+std::string carried_text(const Between& between, std::size_t station, double bytes) {
+  return fmt::format("{}: {} at {}", between.names[station],
+                     to_text(Bytes(static_cast<std::uint64_t>(bytes))),
+                     to_text(Bandwidth::bytes_per_s(between.network.rate_of(station))));
 }
 
 bool raise_bound(Prediction& p, const Schedule& schedule, const Between& between) {
@@ -213,9 +218,7 @@ bool raise_bound(Prediction& p, const Schedule& schedule, const Between& between
     return false;
   }
   p.bound_seconds = busiest.seconds;
-  p.bound_by = fmt::format("{}: {} at {}", between.names[busiest.station],
-                           to_text(Bytes(static_cast<std::uint64_t>(busiest.bytes))),
-                           to_text(Bandwidth::bytes_per_s(busiest.bytes_per_s)));
+  p.bound_by = carried_text(between, busiest.station, busiest.bytes);
   const double longer = p.mid_seconds > 0 ? std::max(1.0, p.bound_seconds / p.mid_seconds) : 1;
   p.mid_seconds = std::max(p.mid_seconds, p.bound_seconds);
   p.lo_seconds = std::clamp(p.lo_seconds * longer, p.bound_seconds, p.mid_seconds);

@@ -53,12 +53,15 @@ struct Between {
 /// The station that a schedule keeps busy longest: no iteration is shorter.
 struct BusiestStation {
   std::size_t station = 0; ///< the one that is named first among equally busy stations
-  double bytes = 0, bytes_per_s = 1;
+  double bytes = 0;
   double seconds = 0; ///< of the busiest station, exactly
 };
 [[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const Between& between);
 /// The bytes that a schedule's writes and sums send through each station.
 [[nodiscard]] std::vector<double> station_bytes(const Schedule& schedule, const Between& between);
+
+/// "m0 out: 1 GiB at 50 GB/s", for Prediction::bound_by.
+[[nodiscard]] std::string carried_text(const Between& between, std::size_t station, double bytes);
 
 /// Raises the bound to the busiest station's time, and the times to the bound, where that is more;
 /// says so in bound_by. Returns whether it raised the bound.

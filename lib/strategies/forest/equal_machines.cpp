@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/indices.hpp"
-#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "equations/split.hpp"
 #include "strategies/forest/machine_sample.hpp"
@@ -18,20 +17,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <utility>
 
 namespace reckon {
 namespace {
 
-constexpr std::array<std::uint64_t, 10> k_sizes{16U << 10U,  32U << 10U,  64U << 10U, 128U << 10U,
-                                                256U << 10U, 512U << 10U, 1U << 20U,  2U << 20U,
-                                                4U << 20U,   8U << 20U};
 /// More parts would be an unwieldy plan.
 constexpr double k_most_pieces = 100'000;
 /// Lives of a part that a window lasts.
@@ -193,6 +187,7 @@ private:
   /// The one with the least time among all part sizes.
   [[nodiscard]] Plan fastest(const char* name, std::size_t groups) const {
     std::optional<Plan> best;
+    double best_served = 0;
     const std::vector<MachineSample::MachineTrees> inside = m_sample.machine_trees();
     // From the longest on, so that shorter parts have to be worth it.
     for (const std::uint64_t size : part_sizes()) {
@@ -201,10 +196,12 @@ private:
           Plan plan = predicted(name, groups, size, ways, served);
           if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
             best = std::move(plan);
+            best_served = served;
           }
         }
       }
     }
+    fill_ranks(*best, loads_of(*best), best_served);
     if (can_be_played(*best)) {
       play(*best);
     } else if (m_job.passes) {
@@ -220,17 +217,17 @@ private:
     }
     std::vector<std::uint64_t> sizes; // from one for each worker on, where that is less
     if (const double each = m_job.bytes() / static_cast<double>(m_job.workers.size());
-        each < static_cast<double>(k_sizes.front()) && each >= least_part_bytes()) {
+        each < static_cast<double>(k_part_bytes.front()) && each >= least_part_bytes()) {
       sizes.push_back(std::max<std::uint64_t>(64, static_cast<std::uint64_t>(each)));
     }
-    for (const std::uint64_t size : k_sizes) {
+    for (const std::uint64_t size : k_part_bytes) {
       if (static_cast<double>(size) >= least_part_bytes() &&
           m_job.bytes() / static_cast<double>(size) <= k_most_pieces) {
         sizes.push_back(size);
       }
     }
     std::ranges::reverse(sizes);
-    return sizes.empty() ? std::vector<std::uint64_t>{k_sizes.back()} : sizes;
+    return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
   }
   [[nodiscard]] double least_part_bytes() const {
     LeastPart least(m_sample.between().network);
@@ -244,8 +241,8 @@ private:
     return least.bytes();
   }
 
-  /// Of this part size: the busiest station's time, and half a part's life to all of it for filling
-  /// and draining.
+  /// Without ranks, of this part size: the busiest station's time, and half a part's life to all of
+  /// it for filling and draining.
   [[nodiscard]] Plan predicted(const char* name, std::size_t groups, std::uint64_t size,
                                const MachineSample::MachineTrees& ways, double served) const {
     Plan plan;
@@ -264,17 +261,12 @@ private:
     assign(plan.parts, counts.served);
     assign_lanes(plan.parts, m_ranks.size(), m_options.lanes);
     plan.part_bytes = *std::ranges::max_element(plan.parts.bytes);
-    const std::vector<Load> loads = loads_of(plan);
-    fill_ranks(plan, loads, served);
-    const std::vector<double> bytes = m_sample.stations(plan, loads);
+    const std::vector<double> bytes = m_sample.stations(plan, loads_of(plan));
     const std::size_t station = m_sample.busiest(bytes);
     const double steady_s = m_sample.busy_s(bytes), life = m_sample.life_s(plan);
     Prediction& p = plan.prediction;
     p.bound_seconds = steady_s;
-    p.bound_by =
-        fmt::format("{}: {} at {}", m_sample.between().names[station],
-                    to_text(Bytes(static_cast<std::uint64_t>(bytes[station]))),
-                    to_text(Bandwidth::bytes_per_s(m_sample.between().network.rate_of(station))));
+    p.bound_by = carried_text(m_sample.between(), station, bytes[station]);
     // Nobody hides the first part's way up and the last one's way down: half a life.
     p.lo_seconds = steady_s + life / 2;
     p.mid_seconds = steady_s + 3 * life / 4;

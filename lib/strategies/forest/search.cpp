@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -32,9 +31,6 @@ constexpr double k_first_window = 4, k_widest_window = 64;
 constexpr int k_most_failed = 2;
 /// Every part of a window has a slot at each child's parent: more would be memory without use.
 constexpr double k_most_under_way = 1024;
-constexpr std::array<std::uint64_t, 10> k_part_bytes{
-    16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
-    512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
 
 /// Whether a network knows more of a way than rates.
 bool knows_cost(const PlayNetwork& network, std::size_t from, std::size_t to) {

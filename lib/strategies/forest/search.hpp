@@ -3,6 +3,7 @@
 
 #include "strategies/prediction.hpp"
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -16,6 +17,11 @@ inline constexpr double k_worth = 0.002;
 
 /// For the plan that is taken.
 inline constexpr PlayEffort k_taken{400'000, 800'000, true};
+
+/// Part sizes to choose from.
+inline constexpr std::array<std::uint64_t, 10> k_part_bytes{
+    16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
+    512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
 
 /// What a write costs besides its bytes where nothing says it: the call of a copy, its end, which
 /// somebody has to see, and the peer that wakes up took 5 us (host memory) to 20 us (GPUs) on

@@ -214,6 +214,29 @@ reckon_status reckon_ready(reckon_session* session, size_t first, size_t count) 
   });
 }
 
+reckon_status reckon_use_gpu(reckon_session* session, int device) {
+  return with(session, [&](Training& training) {
+    training.use_gpu(device);
+    return RECKON_OK;
+  });
+}
+
+reckon_status reckon_ready_on_stream(reckon_session* session, size_t tensor, void* gradient,
+                                     void* stream) {
+  return with(session, [&](Training& training) {
+    require(gradient != nullptr, "reckon_ready_on_stream: gradient is NULL");
+    training.ready_on_stream(tensor, static_cast<std::byte*>(gradient), stream);
+    return RECKON_OK;
+  });
+}
+
+reckon_status reckon_wait_on_stream(reckon_session* session, void* stream) {
+  return with(session, [&](Training& training) {
+    training.wait_on_stream(stream);
+    return RECKON_OK;
+  });
+}
+
 reckon_status reckon_test(reckon_session* session) {
   return reckon_wait(session, 0);
 }

@@ -139,8 +139,8 @@ RECKON_API reckon_status reckon_join(const reckon_options* options, reckon_sessi
  * @param seconds how long this call may take; negative: without a limit of its own
  * @return RECKON_PENDING: the time is over, and joining goes on; else as reckon_join()
  */
-RECKON_API reckon_status reckon_join_within(const reckon_options* options,
-                                            reckon_session** session, double seconds);
+RECKON_API reckon_status reckon_join_within(const reckon_options* options, reckon_session** session,
+                                            double seconds);
 
 /** Fills in what the session is. Returns RECKON_OK, or RECKON_INPUT for another struct_bytes than
  *  this version's. */
@@ -170,6 +170,42 @@ RECKON_API reckon_status reckon_begin(reckon_session* session);
  *         ready already (then none was marked)
  */
 RECKON_API reckon_status reckon_ready(reckon_session* session, size_t first, size_t count);
+
+/**
+ * Gradients of this worker may be on a GPU from now on: reckon_ready_on_stream(). Once, between
+ * steps. Registers the session's gradient memory with CUDA.
+ * @param device number of the GPU as CUDA counts in this process
+ * @return RECKON_OK; RECKON_UNAVAILABLE: no GPU, or the library was built without CUDA;
+ *         RECKON_INPUT: no such GPU, a rank that only sums, a step under way, or a plan with
+ *         fixed-point sums; RECKON_FAILED: CUDA refused something
+ */
+RECKON_API reckon_status reckon_use_gpu(reckon_session* session, int device);
+
+/**
+ * reckon_ready() for a gradient on the GPU: what is queued in `stream` so far makes it. The session
+ * copies each part of the plan to its own memory when the stream has come here, sends it when it
+ * has arrived, and copies its sum back to `gradient` when that is there. Returns at once. The
+ * memory must stay, and must not be used until reckon_wait_on_stream() or reckon_wait(). In one
+ * step some tensors may come this way and others by reckon_ready().
+ * @param gradient elements of the tensor's type, one after another, in memory of that GPU; with
+ *        options.average they are divided in place
+ * @param stream a cudaStream_t of that GPU; NULL: the default stream
+ * @return RECKON_OK; RECKON_INPUT as reckon_ready(), or reckon_use_gpu() was not called;
+ *         RECKON_FAILED: CUDA refused something, and the job ends
+ */
+RECKON_API reckon_status reckon_ready_on_stream(reckon_session* session, size_t tensor,
+                                                void* gradient, void* stream);
+
+/**
+ * Once in a step, when all tensors are ready: work queued in `stream` after this sees the sums in
+ * the GPU's memory, and the caller waits for nothing. The step is over, and the next may begin,
+ * only when reckon_wait() returns RECKON_OK; call it before the next reckon_begin(). If the job
+ * fails in between, reckon_wait() says so, and that work sees NaNs instead of the sums that did not
+ * come. Without this call, reckon_wait() returns when the sums are in the GPU's memory.
+ * @return RECKON_OK; RECKON_INPUT: some tensors are not ready, no step has begun, or
+ *         reckon_use_gpu() was not called; errors as reckon_wait()
+ */
+RECKON_API reckon_status reckon_wait_on_stream(reckon_session* session, void* stream);
 
 /** Whether the step is over. Waits for nothing. Returns as reckon_wait(session, 0). */
 RECKON_API reckon_status reckon_test(reckon_session* session);

@@ -229,6 +229,10 @@ struct Passes {
   std::vector<double> backward_seconds, forward_seconds;
   /// Processors that a worker's passes keep busy; absent: none that its traffic needs.
   std::optional<std::uint64_t> threads{};
+  /// In no document: every part has passes of its own, which take no time; columns are empty. In a
+  /// training program the one ends when the part's gradient is there, the other begins when its sum
+  /// is.
+  bool of_parts = false;
   [[nodiscard]] std::size_t size() const { return end_bytes.size(); }
   [[nodiscard]] double total_seconds() const;
   bool operator==(const Passes&) const = default;

@@ -81,6 +81,16 @@ __device__ void load(const void* from, std::size_t vector, typename Type::Sum* o
   widen<Type>(words.w, out + 3 * k_per_word<Type>);
 }
 
+template <class Type>
+__device__ void store(void* to, std::size_t vector, const typename Type::Sum* in) {
+  uint4 words;
+  words.x = narrow<Type>(in);
+  words.y = narrow<Type>(in + k_per_word<Type>);
+  words.z = narrow<Type>(in + 2 * k_per_word<Type>);
+  words.w = narrow<Type>(in + 3 * k_per_word<Type>);
+  static_cast<uint4*>(to)[vector] = words;
+}
+
 /// k_count 0: `count` sources, known only when it runs.
 template <class Type, int k_count>
 __global__ void __launch_bounds__(1024)
@@ -102,12 +112,7 @@ __global__ void __launch_bounds__(1024)
         sum[e] = add(sum[e], term[e]);
       }
     }
-    uint4 words;
-    words.x = narrow<Type>(sum);
-    words.y = narrow<Type>(sum + k_per_word<Type>);
-    words.z = narrow<Type>(sum + 2 * k_per_word<Type>);
-    words.w = narrow<Type>(sum + 3 * k_per_word<Type>);
-    reinterpret_cast<uint4*>(static_cast<char*>(out) + begin)[v] = words;
+    store<Type>(static_cast<char*>(out) + begin, v, sum);
   }
   const std::size_t singles = split.head + split.tail;
   for (std::size_t i = thread_number(); i < singles; i += thread_count()) {
@@ -140,6 +145,35 @@ std::span<const SumKernel> sum_kernels(DType type) {
     return k_sum_kernels<Int32>;
   }
   return {};
+}
+
+template <class Type>
+__global__ void __launch_bounds__(1024) scale_kernel(void* memory, float factor, VectorSplit split) {
+  using Bits = typename Type::Bits;
+  constexpr int k_per_vector = 4 * k_per_word<Type>;
+  auto* const vectors = reinterpret_cast<uint4*>(static_cast<Bits*>(memory) + split.head);
+  for (std::size_t v = thread_number(); v < split.vectors; v += thread_count()) {
+    float held[k_per_vector];
+    load<Type>(vectors, v, held);
+#pragma unroll
+    for (int e = 0; e < k_per_vector; ++e) {
+      held[e] = __fmul_rn(held[e], factor);
+    }
+    store<Type>(vectors, v, held);
+  }
+  const std::size_t singles = split.head + split.tail;
+  for (std::size_t i = thread_number(); i < singles; i += thread_count()) {
+    Bits& at = static_cast<Bits*>(memory)[i < split.head ? i : i + split.vectors * k_per_vector];
+    at = Type::narrow(__fmul_rn(Type::widen(at), factor));
+  }
+}
+
+using ScaleKernel = void (*)(void*, float, VectorSplit);
+
+ScaleKernel scale_kernel_for(DType type) {
+  return type == DType::fp32   ? &scale_kernel<Fp32>
+         : type == DType::fp16 ? &scale_kernel<Fp16>
+                               : &scale_kernel<Bf16>;
 }
 
 /// Four vectors in flight a thread: one alone does not cover the latency of a peer's memory.
@@ -191,6 +225,17 @@ CudaStatus cuda_sum_into(DType type, void* destination, std::span<const void* co
   return cudaGetLastError();
 }
 
+CudaStatus cuda_scale(DType type, void* memory, std::size_t elements, float factor,
+                      CudaStream stream) noexcept {
+  if (elements == 0 || type == DType::int32) {
+    return elements == 0 ? cudaSuccess : cudaErrorInvalidValue;
+  }
+  const VectorSplit split = split_for_vectors(memory, {}, elements, size_of(type));
+  const LaunchShape shape = launch_shape(std::max(split.vectors, split.head + split.tail), 0);
+  scale_kernel_for(type)<<<shape.blocks, shape.threads, 0, stream>>>(memory, factor, split);
+  return cudaGetLastError();
+}
+
 CudaStatus cuda_copy(void* destination, const void* source, std::uint64_t bytes, int blocks,
                      CudaStream stream) noexcept {
   if (bytes == 0) {
@@ -213,6 +258,9 @@ CudaStatus cuda_load_kernels_of_reduce() noexcept {
       if (status == cudaSuccess) {
         status = cudaFuncGetAttributes(&ignored, kernel);
       }
+    }
+    if (status == cudaSuccess && type != DType::int32) {
+      status = cudaFuncGetAttributes(&ignored, scale_kernel_for(type));
     }
   }
   return status;

@@ -43,6 +43,10 @@ struct VectorSplit {
                                        std::span<const void* const> sources, std::size_t elements,
                                        int blocks, CudaStream stream) noexcept;
 
+/// As scale() (kernels/scale.hpp), with the same bits; not int32.
+[[nodiscard]] CudaStatus cuda_scale(DType type, void* memory, std::size_t elements, float factor,
+                                    CudaStream stream) noexcept;
+
 /// A copy made by the multiprocessors. The ranges do not overlap.
 [[nodiscard]] CudaStatus cuda_copy(void* destination, const void* source, std::uint64_t bytes,
                                    int blocks, CudaStream stream) noexcept;

@@ -111,6 +111,12 @@ public:
   /// sooner or later.
   [[nodiscard]] virtual GpuStatus counted(GpuCounter counter, std::uint32_t& times) noexcept = 0;
 
+  /// Later work in `stream` waits until `*word`, in registered host memory, is `value` or more,
+  /// modulo 2^32. CUDA does not know what it waits for: what raises the word may hang on no work
+  /// that is queued after this on the same device.
+  [[nodiscard]] virtual GpuStatus hold(GpuStream stream, const std::uint32_t* word,
+                                       std::uint32_t value) noexcept = 0;
+
   // A gate: `stream` goes no further until open_gate(), so that all work queued behind it starts at
   // once and queueing is not measured. One stream at a time. A gate that stays closed too long
   // opens by itself; gate_expired() then says so of the last one, and times behind it are void.
@@ -134,6 +140,9 @@ public:
   [[nodiscard]] virtual GpuStatus sum(DType type, std::byte* to,
                                       std::span<const void* const> sources, std::size_t elements,
                                       int blocks, GpuStream stream) noexcept = 0;
+  /// kernels/scale.hpp's scale() on the stream's device, with its bits.
+  [[nodiscard]] virtual GpuStatus scale(DType type, std::byte* memory, std::size_t elements,
+                                        double factor, GpuStream stream) noexcept = 0;
   [[nodiscard]] virtual GpuStatus set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
                                       GpuStream stream) noexcept = 0;
   /// GPU memory of the stream's device; a multiple of 8 bytes.
@@ -161,6 +170,10 @@ public:
 /// CUDA", "cudaGetDeviceCount: no CUDA-capable device is detected". One for the whole process, made
 /// at the first call.
 [[nodiscard]] GpuLibrary* gpu_library(std::string* why_not = nullptr);
+/// For tests: those that gpu_library() gives from now on; nullptr: this machine's.
+void set_gpu_library(GpuLibrary* made_up) noexcept;
+/// This machine's.
+[[nodiscard]] GpuLibrary* gpu_library_here(std::string* why_not);
 
 // Move-only owners. The library must outlive them. (Their deleters have no initializers: a nested
 // class with some could not be made by its own class.)

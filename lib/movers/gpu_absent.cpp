@@ -3,7 +3,7 @@
 
 namespace reckon {
 
-GpuLibrary* gpu_library(std::string* why_not) {
+GpuLibrary* gpu_library_here(std::string* why_not) {
   if (why_not != nullptr) {
     *why_not = "this build has no CUDA; build with -DRECKON_WITH_CUDA=ON";
   }

@@ -327,7 +327,8 @@ public:
     cudaIpcMemHandle_t handle{};
     if (name.size() != 2 * sizeof handle.reserved ||
         name.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      fail(ErrorKind::operation, "cudaIpcOpenMemHandle: the peer sent no valid handle of its memory");
+      fail(ErrorKind::operation,
+           "cudaIpcOpenMemHandle: the peer sent no valid handle of its memory");
     }
     for (std::size_t i = 0; i < sizeof handle.reserved; ++i) {
       handle.reserved[i] = static_cast<char>(std::stoi(name.substr(2 * i, 2), nullptr, 16));
@@ -412,7 +413,7 @@ public:
     });
     counter->here = new (memory) std::atomic<std::uint32_t>(0);
     counter->there = reinterpret_cast<CUdeviceptr>(memory);
-    find_stream_write();
+    find_stream_words();
     return {device, counter.release()};
   }
   void release(GpuCounter counter) noexcept override {
@@ -440,6 +441,14 @@ public:
       return status == cudaErrorNotReady ? cudaSuccess : status;
     }
     return cudaSuccess;
+  }
+
+  GpuStatus hold(GpuStream stream, const std::uint32_t* word,
+                 std::uint32_t value) noexcept override {
+    return on(stream.device, [&] {
+      return static_cast<cudaError_t>(m_stream_wait(
+          stream_of(stream), reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WAIT_VALUE_GEQ));
+    });
   }
 
   GpuStatus close_gate(GpuStream stream) noexcept override {
@@ -479,6 +488,12 @@ public:
                 std::size_t elements, int blocks, GpuStream stream) noexcept override {
     return on(stream.device, [&] {
       return cuda_sum_into(type, to, sources, elements, blocks, stream_of(stream));
+    });
+  }
+  GpuStatus scale(DType type, std::byte* memory, std::size_t elements, double factor,
+                  GpuStream stream) noexcept override {
+    return on(stream.device, [&] {
+      return cuda_scale(type, memory, elements, static_cast<float>(factor), stream_of(stream));
     });
   }
   GpuStatus set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
@@ -537,30 +552,35 @@ public:
 
 private:
   /// A function of the driver, which this program is not linked with.
-  void find_stream_write() {
+  template <class Function>
+  static void find_driver(const char* name, Function& function) {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    const std::string attempt = fmt::format("cudaGetDriverEntryPoint({})", name);
+#if CUDART_VERSION >= 12050
+    check_cuda(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result),
+               attempt);
+#else
+    check_cuda(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result), attempt);
+#endif
+    if (found == nullptr) {
+      fail(ErrorKind::unavailable,
+           attempt + ": this driver has none; install one for CUDA 12 or later");
+    }
+    function = reinterpret_cast<Function>(found);
+  }
+
+  /// Before the first stream that writes a word or waits for one.
+  void find_stream_words() {
     const std::lock_guard lock(m_mutex);
     if (m_stream_write == nullptr) {
-      void* found = nullptr;
-      cudaDriverEntryPointQueryResult result{};
-      constexpr const char* k_name = "cuStreamWriteValue32";
-#if CUDART_VERSION >= 12050
-      const cudaError_t error =
-          cudaGetDriverEntryPointByVersion(k_name, &found, 12000, cudaEnableDefault, &result);
-#else
-      const cudaError_t error = cudaGetDriverEntryPoint(k_name, &found, cudaEnableDefault, &result);
-#endif
-      check_cuda(error, "cudaGetDriverEntryPoint(cuStreamWriteValue32)");
-      if (found == nullptr) {
-        fail(ErrorKind::unavailable,
-             "cudaGetDriverEntryPoint(cuStreamWriteValue32): this driver has none; install one for "
-             "CUDA 12 or later");
-      }
-      m_stream_write = reinterpret_cast<StreamWrite>(found);
+      find_driver("cuStreamWaitValue32", m_stream_wait);
+      find_driver("cuStreamWriteValue32", m_stream_write);
     }
   }
 
   using StreamWrite = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
-  StreamWrite m_stream_write = nullptr;
+  StreamWrite m_stream_write = nullptr, m_stream_wait = nullptr;
   std::vector<GpuProperties> m_devices;
   std::mutex m_mutex;
   GateWords* m_gate = nullptr; ///< CUDA's own memory, kept to the process's end
@@ -569,7 +589,7 @@ private:
 
 } // namespace
 
-GpuLibrary* gpu_library(std::string* why_not) {
+GpuLibrary* gpu_library_here(std::string* why_not) {
   struct Made {
     std::unique_ptr<CudaLibrary> library;
     std::string why_not;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "movers/cuda.hpp"
+#include "movers/gpu.hpp"
 #include "movers/host.hpp"
 #include "movers/mover.hpp"
 #ifdef RECKON_HAVE_FABRIC
@@ -12,11 +13,24 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <poll.h>
 #include <utility>
 
 namespace reckon {
+namespace {
+std::atomic<GpuLibrary*> made_up_gpus{nullptr};
+} // namespace
+
+void set_gpu_library(GpuLibrary* made_up) noexcept {
+  made_up_gpus = made_up;
+}
+
+GpuLibrary* gpu_library(std::string* why_not) {
+  GpuLibrary* const made_up = made_up_gpus;
+  return made_up != nullptr ? made_up : gpu_library_here(why_not);
+}
 
 std::optional<LaneSleep> MoverLane::before_sleep(std::chrono::nanoseconds limit) noexcept {
   return LaneSleep{-1, std::min(limit, k_blind_nap)};

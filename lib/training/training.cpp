@@ -10,6 +10,7 @@
 #include "core/version.hpp"
 #include "documents/document.hpp"
 #include "documents/own_machines.hpp"
+#include "kernels/scale.hpp"
 #include "launch/environment.hpp"
 #include "launch/peer_fields.hpp"
 #include "planning/planned_profile.hpp"
@@ -20,7 +21,6 @@
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
-#include "training/scale.hpp"
 
 #include <fmt/format.h>
 
@@ -77,15 +77,21 @@ Workload workload_of(const Plan& plan, const TrainingOptions& options) {
   return std::move(found->workload);
 }
 
-/// Passes that take no time and end with a tensor each: what the gates stand before.
-Passes tensor_by_tensor(const Workload& workload, const GradientLayout& layout) {
-  Passes passes;
+std::vector<Staging::Place> places_of(const Workload& workload, const GradientLayout& layout) {
+  std::vector<Staging::Place> places;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-    passes.end_bytes.push_back(layout.tensor_offset_bytes[t] + workload.tensors[t].bytes());
+    const Tensor& tensor = workload.tensors[t];
+    places.push_back({{layout.tensor_offset_bytes[t], tensor.bytes()}, tensor.dtype});
   }
-  passes.backward_seconds.assign(workload.tensors.size(), 0);
-  passes.forward_seconds = passes.backward_seconds;
-  return passes;
+  return places;
+}
+
+std::vector<Stretch> stretches_of(const Parts& parts) {
+  std::vector<Stretch> stretches;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    stretches.push_back({parts.offset_bytes[p], parts.bytes[p]});
+  }
+  return stretches;
 }
 
 JobEnvironment environment_for(const Plan& plan, const std::string& file) {
@@ -137,8 +143,8 @@ Training::Training(const TrainingOptions& options)
   JobEnvironment job = environment_for(m_plan, options.plan);
   prepare(options, job);
   const NoSignals quiet;
-  m_conductor = start_thread<std::thread>("the job's steps",
-                                          [this, job = std::move(job)] { conduct(job); });
+  m_conductor =
+      start_thread<std::thread>("the job's steps", [this, job = std::move(job)] { conduct(job); });
 }
 
 Training::~Training() {
@@ -181,8 +187,7 @@ void Training::prepare(const TrainingOptions& options, const JobEnvironment& job
 }
 
 void Training::join(JobEnvironment job) {
-  const std::optional<Passes> planned =
-      std::exchange(m_plan.passes, tensor_by_tensor(m_workload, m_layout));
+  const std::optional<Passes> planned = std::exchange(m_plan.passes, Passes{.of_parts = true});
   JobSchedules schedules{lower(m_plan), {}, {}};
   m_plan.passes = planned; // as it stands in the document
   if (m_self == 0) {
@@ -214,7 +219,11 @@ void Training::connect() {
                          : m_engine->options.inside_transport));
   }
   if (worker()) {
-    m_engine->gates.emplace(tensors().size());
+    std::vector<Stretch> stretches;
+    for (const Staging::Place& place : places_of(m_workload, m_layout)) {
+      stretches.push_back(place.at);
+    }
+    m_engine->gates.emplace(parts_of_tensors(stretches, stretches_of(m_plan.parts)));
     m_gradient = m_gradient.empty() ? buffer() : m_gradient;
   }
   m_engine->session->start_lanes([this](const LaneProgram& lane) {
@@ -249,6 +258,7 @@ void Training::conduct(JobEnvironment job) noexcept {
     if (m_cancel.stop_requested()) {
       fail(ErrorKind::operation, "cancelled");
     }
+    m_engine->staging.reset(); // its memory goes
     m_engine->session->leave();
     const std::lock_guard lock(m_mutex);
     m_left = true;
@@ -266,6 +276,11 @@ void Training::conduct(JobEnvironment job) noexcept {
       const bool own = dynamic_cast<const PeerError*>(&e) == nullptr && rank() == 0;
       m_rendezvous->give_up(own ? fmt::format("{} gave up: {}", m_rendezvous->own_name(), why)
                                 : why);
+    }
+    if (m_engine->staging) {
+      constexpr std::chrono::seconds k_limit{1}; // a lane that hangs does so in a transport
+      static_cast<void>(m_engine->session->stopped_within(k_limit));
+      m_engine->staging->release();
     }
   }
   const std::lock_guard lock(m_mutex);
@@ -345,6 +360,13 @@ void Training::step() {
     if (m_cancel.stop_requested()) {
       fail(ErrorKind::operation, "cancelled");
     }
+    if (const std::string why = m_engine->staging ? m_engine->staging->failure() : "";
+        !why.empty()) {
+      fail(ErrorKind::operation, why);
+    }
+  }
+  if (m_engine->staging) { // the last gradient was made before it came to the lanes
+    m_ready_ns = m_engine->gates->passed_ns();
   }
   if (worker() && m_gradient.data() != buffer().data()) {
     std::memcpy(m_gradient.data(), buffer().data(), m_gradient.size());
@@ -401,6 +423,9 @@ void Training::begin() {
     fail(ErrorKind::input, "this rank is leaving: no step can begin");
   }
   m_engine->gates->close();
+  if (m_engine->staging) {
+    m_engine->staging->begin();
+  }
   m_step = Step::under_way;
   m_wish = Wish::step;
   m_began_ns = monotonic_ns();
@@ -408,12 +433,16 @@ void Training::begin() {
   m_changed.notify_all();
 }
 
-void Training::ready(std::size_t first, std::size_t count) {
+void Training::require_open() const {
   if (!m_open) {
     const std::lock_guard lock(m_mutex);
     throw_failure();
     fail(ErrorKind::input, "no step has begun that could have gradients");
   }
+}
+
+void Training::take(std::size_t first, std::size_t count) {
+  require_open();
   if (first > tensors().size() || count > tensors().size() - first) {
     fail(ErrorKind::input,
          fmt::format("{} tensors from number {} on: there are {}", count, first, tensors().size()));
@@ -423,6 +452,10 @@ void Training::ready(std::size_t first, std::size_t count) {
          fmt::format("of {} tensors from number {} on, some are ready in this step already", count,
                      first));
   }
+}
+
+void Training::ready(std::size_t first, std::size_t count) {
+  take(first, count);
   const std::span<std::byte> lanes = buffer();
   for (std::size_t t = first; t < first + count; ++t) {
     const std::uint64_t offset = m_layout.tensor_offset_bytes[t], bytes = tensors()[t].bytes();
@@ -435,6 +468,61 @@ void Training::ready(std::size_t first, std::size_t count) {
   m_engine->gates->open(first, count);
 }
 
+void Training::use_gpu(int device) {
+  std::string why_not;
+  GpuLibrary* const gpus = gpu_library(&why_not);
+  if (gpus == nullptr) {
+    fail(ErrorKind::unavailable, "no GPU can be used: " + why_not);
+  }
+  const std::lock_guard lock(m_mutex);
+  throw_failure();
+  if (!worker()) {
+    fail(ErrorKind::input, fmt::format("rank {} only sums, and has no gradients", rank()));
+  }
+  if (m_plan.fixed_point) {
+    fail(ErrorKind::input, fmt::format("{}: the plan sums whole numbers, which gradients on a GPU "
+                                       "are not turned into; plan for plain sums",
+                                       m_plan_file));
+  }
+  if (m_step != Step::none || m_wish != Wish::none || m_engine->staging) {
+    fail(ErrorKind::input, m_engine->staging ? "the session uses a GPU already"
+                                             : "a step is under way: wait for it first");
+  }
+  m_engine->staging =
+      std::make_unique<Staging>(*gpus, device, buffer(), places_of(m_workload, m_layout),
+                                stretches_of(m_plan.parts), m_factor);
+  m_engine->gates->use(*m_engine->staging);
+  m_device = device;
+}
+
+Staging& Training::staging() const {
+  if (!m_engine->staging) {
+    fail(ErrorKind::input, "the session uses no GPU: name it first");
+  }
+  return *m_engine->staging;
+}
+
+void Training::ready_on_stream(std::size_t tensor, std::byte* gradient, void* stream) {
+  Staging& on_gpu = staging();
+  take(tensor, 1);
+  on_gpu.ready(tensor, gradient, {m_device, stream});
+  m_engine->gates->open(tensor, 1);
+}
+
+void Training::wait_on_stream(void* stream) {
+  Staging& on_gpu = staging();
+  require_open();
+  {
+    const std::lock_guard lock(m_mutex);
+    throw_failure();
+  }
+  if (const std::size_t missing = m_engine->gates->closed(); missing > 0) {
+    fail(ErrorKind::input,
+         fmt::format("{} of {} tensors are not ready in this step", missing, tensors().size()));
+  }
+  on_gpu.wait({m_device, stream});
+}
+
 bool Training::over_within(std::optional<Seconds> limit) {
   std::unique_lock lock(m_mutex);
   wait(lock, limit, [this] { return m_step != Step::under_way || m_failure != nullptr; });
@@ -444,6 +532,9 @@ bool Training::over_within(std::optional<Seconds> limit) {
   }
   if (m_step == Step::under_way) {
     return false;
+  }
+  if (m_engine->staging) {
+    m_engine->staging->finish();
   }
   m_step = Step::none;
   m_open = false;
@@ -497,6 +588,8 @@ bool Training::abandoned_within(const std::string& why, Seconds limit) noexcept 
   m_conductor.join();
   if (m_engine->session && !m_engine->session->stopped_within(std::chrono::seconds(1))) {
     static_cast<void>(m_engine.release());
+  } else {
+    m_engine->staging.reset(); // its memory goes with the session
   }
   m_engine.reset();
   m_rendezvous.reset();
@@ -527,7 +620,8 @@ std::string Training::report() const {
       {"sent_bytes_per_step", me.egress_bytes},
       {"received_bytes_per_step", me.ingress_bytes},
       {"copied_bytes_per_step",
-       me.worker && m_gradient.data() != buffer().data() ? 2 * m_layout.total_bytes : 0},
+       (me.worker && m_gradient.data() != buffer().data() ? 2 * m_layout.total_bytes : 0) +
+           (m_engine->staging ? 2 * m_layout.total_bytes : 0)},
       {"step_seconds", of(m_times.step)},
       {"exposed_seconds", of(m_times.exposed)},
       {"exchange_seconds", of(m_times.exchange)},

@@ -10,6 +10,7 @@
 #include "run/job.hpp"
 #include "run/session.hpp"
 #include "schedule/schedule.hpp"
+#include "training/staging.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -78,6 +79,16 @@ public:
   void begin();
   /// The gradients of tensors first .. first + count - 1 are written. Never waits for another call.
   void ready(std::size_t first, std::size_t count);
+  /// At a worker, between steps: gradients may be on this GPU from now on, numbered as CUDA does.
+  /// Throws Error{unavailable} without GPUs, Error{input} where there is no such one or the plan
+  /// sums whole numbers.
+  void use_gpu(int device);
+  /// The work in `stream` of the GPU makes the gradient of a tensor at `gradient`, where its sum
+  /// comes as well: Staging::ready(). Never waits for another call.
+  void ready_on_stream(std::size_t tensor, std::byte* gradient, void* stream);
+  /// Later work in `stream` of the GPU sees the sums, of a step in which all tensors are ready:
+  /// Staging::wait(). The step is over when over_within() says so.
+  void wait_on_stream(void* stream);
   /// Whether the step is over, so that the next may begin. Waits at most `limit`; absent: without
   /// limit.
   [[nodiscard]] bool over_within(std::optional<Seconds> limit);
@@ -98,6 +109,9 @@ private:
   enum class Wish { none, step, leave };
   enum class Step { none, under_way, over };
 
+  [[nodiscard]] Staging& staging() const;
+  void require_open() const;
+  void take(std::size_t first, std::size_t count);
   void prepare(const TrainingOptions& options, const JobEnvironment& job);
   void join(JobEnvironment job);
   void connect();
@@ -119,6 +133,7 @@ private:
   std::size_t m_self = 0, m_workers = 0;
   double m_factor = 1; ///< factor on every gradient, before it is summed
   bool m_pin = false;  ///< lanes
+  int m_device = 0;    ///< of the staging
   std::string m_plan_file;
   Seconds m_peer_limit{0};
   std::span<std::byte> m_gradient;
@@ -128,7 +143,8 @@ private:
     Schedule schedule;
     RunOptions options;
     std::optional<Gates> gates;
-    std::optional<Session> session; ///< whose lanes use the gates
+    std::optional<Session> session;   ///< whose lanes use the gates
+    std::unique_ptr<Staging> staging; ///< uses the session's memory, and the gates use it
   };
   std::unique_ptr<Engine> m_engine = std::make_unique<Engine>();
 

@@ -4,15 +4,19 @@
 #include "core/error.hpp"
 #include "kernels/cuda_probe.hpp"
 #include "kernels/reduce.hpp"
+#include "kernels/scale.hpp"
 #include "movers/mailbox.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 namespace reckon::support {
@@ -29,6 +33,10 @@ private:
   FakeGpus& m_gpus;
   std::uint64_t m_size;
 };
+
+namespace {
+constexpr GpuStatus k_lost = 719; // as CUDA's for a device that failed
+} // namespace
 
 FakeGpus::FakeGpus(int count) {
   for (int i = 0; i < count; ++i) {
@@ -88,7 +96,22 @@ void FakeGpus::release(int /*device*/, std::byte* memory) noexcept {
   freed_while_open += m_imports.contains(memory) ? 1U : 0U;
   m_memory.erase(memory);
 }
+bool FakeGpus::lost() {
+  const std::lock_guard lock(m_mutex);
+  if (!calls_left || *calls_left > 0) {
+    calls_left = calls_left ? std::optional(*calls_left - 1) : calls_left;
+    return false;
+  }
+  return true;
+}
+void FakeGpus::require_there(const char* call) {
+  if (lost()) {
+    fail(ErrorKind::operation, fmt::format("{}: {}", call, words(k_lost)));
+  }
+}
+
 void FakeGpus::register_host(std::byte* memory, std::uint64_t bytes) {
+  require_there("cudaHostRegister");
   if (is_registered(memory)) {
     fail(ErrorKind::operation, "cudaHostRegister: registered already");
   }
@@ -139,6 +162,7 @@ void FakeGpus::set_peer_access(int device, int peer, bool on) {
 }
 
 GpuStream FakeGpus::make_stream(int device) {
+  require_there("cudaStreamCreate");
   auto* const stream = new (::operator new(sizeof(Stream))) Stream;
   m_handles.insert(stream);
   return {device, stream};
@@ -149,6 +173,7 @@ void FakeGpus::release(GpuStream stream) noexcept {
   ::operator delete(stream.handle);
 }
 GpuEvent FakeGpus::make_event(int device) {
+  require_there("cudaEventCreate");
   auto* const event = new (::operator new(sizeof(Event))) Event;
   m_handles.insert(event);
   return {device, event};
@@ -159,6 +184,7 @@ void FakeGpus::release(GpuEvent event) noexcept {
 }
 
 void FakeGpus::queue(std::function<void()> act) {
+  const std::lock_guard lock(m_mutex);
   m_clock.time += k_call;
   settle(m_clock.time);
   if (m_gate_closed) {
@@ -172,6 +198,10 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
   if (event.device != stream.device) {
     return 400; // as CUDA: an event and a stream of two devices do not go together
   }
+  if (lost()) {
+    return k_lost;
+  }
+  const std::lock_guard lock(m_mutex);
   auto* const e = static_cast<Event*>(event.handle);
   e->recorded = false;
   queue([this, e, s = static_cast<Stream*>(stream.handle)] {
@@ -185,6 +215,9 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
   return 0;
 }
 GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
+  if (lost()) {
+    return k_lost;
+  }
   queue([this, e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
     if (capacity) {
       m_items[s].push_back({Item::Kind::wait, 0, 0, 1, {}, {}, e});
@@ -195,6 +228,7 @@ GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
   return 0;
 }
 GpuCounter FakeGpus::make_counter(int device) {
+  require_there("cudaHostAlloc");
   auto* const counter = new Counter;
   m_handles.insert(counter);
   return {device, counter};
@@ -204,10 +238,15 @@ void FakeGpus::release(GpuCounter counter) noexcept {
   delete static_cast<Counter*>(counter.handle);
 }
 GpuStatus FakeGpus::count(GpuCounter counter, GpuStream stream) noexcept {
+  const std::lock_guard lock(m_mutex);
   auto* const c = static_cast<Counter*>(counter.handle);
   return record({counter.device, &c->events.emplace_back()}, stream);
 }
 GpuStatus FakeGpus::counted(GpuCounter counter, std::uint32_t& times) noexcept {
+  if (lost()) {
+    return k_lost;
+  }
+  const std::lock_guard lock(m_mutex);
   m_clock.time += k_call;
   settle(m_clock.time);
   auto* const c = static_cast<Counter*>(counter.handle);
@@ -218,10 +257,36 @@ GpuStatus FakeGpus::counted(GpuCounter counter, std::uint32_t& times) noexcept {
   times = c->times;
   return 0;
 }
+GpuStatus FakeGpus::hold(GpuStream stream, const std::uint32_t* word,
+                         std::uint32_t value) noexcept {
+  if (!capacity || !is_registered(reinterpret_cast<const std::byte*>(word))) {
+    return 801; // not supported
+  }
+  if (lost()) {
+    return k_lost;
+  }
+  queue([=, this] {
+    m_items[stream.handle].push_back({Item::Kind::hold, 0, 0, 1, {}, {}, nullptr, word, value});
+  });
+  return 0;
+}
 GpuStatus FakeGpus::synchronize(GpuStream stream) noexcept {
-  if (capacity && !m_gate_closed) {
+  if (lost()) {
+    return k_lost;
+  }
+  std::unique_lock lock(m_mutex);
+  for (int looks = 0; capacity && !m_gate_closed; ++looks) {
     settle(std::numeric_limits<double>::infinity(), stream.handle);
     m_clock.time = std::max(m_clock.time, m_settled);
+    if (m_items[stream.handle].empty()) {
+      break;
+    }
+    if (looks == 10'000) {
+      return 999; // nobody raises the word that holds it
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
   }
   m_clock.time = std::max(m_clock.time + k_call, static_cast<Stream*>(stream.handle)->free_at);
   return m_gate_closed ? 999 : 0; // would wait for ever
@@ -247,6 +312,14 @@ void FakeGpus::open_gate() noexcept {
   m_behind_gate.clear();
 }
 
+namespace {
+bool is_raised(const std::uint32_t* word, std::uint32_t value) {
+  // A processor stores it atomically.
+  const std::uint32_t now = std::atomic_ref(*const_cast<std::uint32_t*>(word)).load();
+  return static_cast<std::int32_t>(now - value) >= 0;
+}
+} // namespace
+
 void FakeGpus::finish_items() {
   for (bool again = true; again;) {
     again = false;
@@ -255,6 +328,7 @@ void FakeGpus::finish_items() {
         Item& item = items.front();
         const bool ended = item.kind == Item::Kind::work   ? item.left <= 0
                            : item.kind == Item::Kind::wait ? item.event->recorded
+                           : item.kind == Item::Kind::hold ? is_raised(item.word, item.value)
                                                            : true;
         if (!ended) {
           break;
@@ -356,6 +430,10 @@ void FakeGpus::settle(double until, const void* stop) {
 }
 
 GpuStatus FakeGpus::work(const Work& what, GpuStream stream, std::function<void()> act) {
+  if (lost()) {
+    return k_lost;
+  }
+  const std::lock_guard lock(m_mutex);
   works.push_back(what);
   queue([this, what, s = static_cast<Stream*>(stream.handle), act = std::move(act)] {
     double start = std::max(s->free_at, m_clock.time);
@@ -424,6 +502,13 @@ GpuStatus FakeGpus::sum(DType type, std::byte* to, std::span<const void* const> 
   return work({Kind::sum, stream.device, to, nullptr,
                elements * size_of(type) * (sources.size() - 1), blocks},
               stream, [=] { sum_into(type, to, held, elements); });
+}
+GpuStatus FakeGpus::scale(DType type, std::byte* memory, std::size_t elements, double factor,
+                          GpuStream stream) noexcept {
+  const std::uint64_t bytes = elements * size_of(type);
+  return work({Kind::other, stream.device, memory, memory, bytes, 0}, stream, [=] {
+    reckon::scale({memory, bytes}, type, factor);
+  });
 }
 GpuStatus FakeGpus::set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
                         GpuStream /*stream*/) noexcept {

@@ -10,6 +10,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -52,6 +54,9 @@ public:
   GpuStatus fail_next_copy = 0; ///< the status of the next copy, which is not made
   bool lose_copies = false;     ///< copies take their time and move nothing
   bool gate_expires = false;
+  /// So many more calls that use a stream or make something succeed, and then none: a GPU that fell
+  /// off its bus.
+  std::optional<std::size_t> calls_left;
   std::string no_gemm; ///< why there are no matrix products; empty: there are
 
   [[nodiscard]] const Clock& clock() const { return m_clock; }
@@ -89,6 +94,9 @@ public:
   void release(GpuCounter counter) noexcept override;
   GpuStatus count(GpuCounter counter, GpuStream stream) noexcept override;
   GpuStatus counted(GpuCounter counter, std::uint32_t& times) noexcept override;
+  /// Where capacities are shared only.
+  GpuStatus hold(GpuStream stream, const std::uint32_t* word,
+                 std::uint32_t value) noexcept override;
   GpuStatus synchronize(GpuStream stream) noexcept override;
   Seconds elapsed(GpuEvent begin, GpuEvent end) override;
   GpuStatus close_gate(GpuStream stream) noexcept override;
@@ -102,6 +110,8 @@ public:
                     GpuStream stream) noexcept override;
   GpuStatus sum(DType type, std::byte* to, std::span<const void* const> sources,
                 std::size_t elements, int blocks, GpuStream stream) noexcept override;
+  GpuStatus scale(DType type, std::byte* memory, std::size_t elements, double factor,
+                  GpuStream stream) noexcept override;
   GpuStatus set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
                 GpuStream stream) noexcept override;
   GpuStatus fill_pattern(std::byte* memory, std::uint64_t bytes, std::uint64_t salt,
@@ -132,14 +142,18 @@ private:
   class FakeWork;
   /// Of a stream: work, or an event that is waited for, or one that happens.
   struct Item {
-    enum class Kind { work, wait, record } kind = Kind::work;
+    enum class Kind { work, wait, record, hold } kind = Kind::work;
     double left = 0; ///< bytes
     double most = 0; ///< bytes per second
     double weight = 1;
     std::vector<std::string> names;
     std::function<void()> act;
     Event* event = nullptr;
+    const std::uint32_t* word = nullptr; ///< hold
+    std::uint32_t value = 0;
   };
+  [[nodiscard]] bool lost();
+  void require_there(const char* call);
   void queue(std::function<void()> act);
   /// Lets time pass for what shares capacities, until `until` or until `stop` has nothing left.
   void settle(double until, const void* stop = nullptr);
@@ -147,6 +161,7 @@ private:
   [[nodiscard]] std::vector<double> fair_rates(const std::vector<Item*>& active) const;
   GpuStatus work(const Work& what, GpuStream stream, std::function<void()> act);
 
+  mutable std::recursive_mutex m_mutex; ///< of the calls of a mover's or a session's threads
   VirtualClock m_clock;
   std::vector<GpuProperties> m_devices;
   struct Memory {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "training/scale.hpp"
+#include "kernels/scale.hpp"
 
 #include "kernels/convert.hpp"
 

@@ -90,7 +90,9 @@ void Staging::begin() noexcept {
   for (std::atomic<std::uint64_t>& number : m_number) {
     number.store(0, std::memory_order_relaxed);
   }
-  const std::lock_guard lock(m_up_mutex);
+  const std::scoped_lock lock(m_up_mutex, m_down_mutex);
+  // The memory is read until then; ready() says so if that fails.
+  static_cast<void>(take(m_gpus.wait(m_down.get(), m_given.get()), "waiting for an event"));
   std::fill(m_summed.begin(), m_summed.end(), false);
   m_waited = false;
   ++m_step;
@@ -185,12 +187,10 @@ void Staging::wait(GpuStream stream) {
   end_uploads(stream);
 }
 
-/// With m_up_mutex held: `stream`, and the copies of the next step, go on after those up.
+/// With m_up_mutex held: `stream` goes on after the copies up.
 void Staging::end_uploads(GpuStream stream) {
   require(m_gpus.record(m_given.get(), m_up.get()), "recording an event");
   require(m_gpus.wait(stream, m_given.get()), "waiting for an event");
-  const std::lock_guard lock(m_down_mutex);
-  require(m_gpus.wait(m_down.get(), m_given.get()), "waiting for an event");
 }
 
 void Staging::finish() {
@@ -205,6 +205,9 @@ void Staging::release() noexcept {
   constexpr int k_nan = 0xFF; // every byte of it, in all types
   const std::lock_guard lock(m_up_mutex);
   m_released = true;
+  if (m_waited) { // what comes down later would hide the NaNs; it waits for nothing but the program
+    static_cast<void>(m_gpus.synchronize(m_down.get()));
+  }
   for (std::uint32_t p = 0; m_waited && p < m_pieces.size(); ++p) {
     for (const Piece& piece : m_pieces[p]) {
       if (!m_summed[p] && m_gradient[piece.tensor] != nullptr) {

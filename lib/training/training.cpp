@@ -520,7 +520,13 @@ void Training::wait_on_stream(void* stream) {
     fail(ErrorKind::input,
          fmt::format("{} of {} tensors are not ready in this step", missing, tensors().size()));
   }
-  on_gpu.wait({m_device, stream});
+  try {
+    on_gpu.wait({m_device, stream});
+  } catch (const Error&) {
+    const std::lock_guard lock(m_mutex);
+    throw_failure(); // what has ended the job came first
+    throw;
+  }
 }
 
 bool Training::over_within(std::optional<Seconds> limit) {

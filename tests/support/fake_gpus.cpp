@@ -102,6 +102,7 @@ bool FakeGpus::lost() {
     calls_left = calls_left ? std::optional(*calls_left - 1) : calls_left;
     return false;
   }
+  ++calls_refused;
   return true;
 }
 void FakeGpus::require_there(const char* call) {
@@ -206,7 +207,7 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
   e->recorded = false;
   queue([this, e, s = static_cast<Stream*>(stream.handle)] {
     if (capacity) {
-      m_items[s].push_back({Item::Kind::record, 0, 0, 1, {}, {}, e});
+      m_items[s].push_back({Item::Kind::record, 0, 0, 1, {}, {}, e, nullptr, 0, ++e->asked});
       return;
     }
     e->at = std::max(s->free_at, m_clock.time);
@@ -220,7 +221,7 @@ GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
   }
   queue([this, e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
     if (capacity) {
-      m_items[s].push_back({Item::Kind::wait, 0, 0, 1, {}, {}, e});
+      m_items[s].push_back({Item::Kind::wait, 0, 0, 1, {}, {}, e, nullptr, 0, e->asked});
       return;
     }
     s->free_at = std::max(s->free_at, e->at);
@@ -327,7 +328,7 @@ void FakeGpus::finish_items() {
       while (!items.empty()) {
         Item& item = items.front();
         const bool ended = item.kind == Item::Kind::work   ? item.left <= 0
-                           : item.kind == Item::Kind::wait ? item.event->recorded
+                           : item.kind == Item::Kind::wait ? item.event->done >= item.number
                            : item.kind == Item::Kind::hold ? is_raised(item.word, item.value)
                                                            : true;
         if (!ended) {
@@ -335,7 +336,8 @@ void FakeGpus::finish_items() {
         }
         if (item.kind == Item::Kind::record) {
           item.event->at = m_settled;
-          item.event->recorded = true;
+          item.event->done = item.number;
+          item.event->recorded = item.number == item.event->asked;
         } else if (item.act) {
           item.act();
         }

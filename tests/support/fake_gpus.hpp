@@ -57,10 +57,14 @@ public:
   /// So many more calls that use a stream or make something succeed, and then none: a GPU that fell
   /// off its bus.
   std::optional<std::size_t> calls_left;
+  std::size_t calls_refused = 0; ///< since then
   std::string no_gemm; ///< why there are no matrix products; empty: there are
 
   [[nodiscard]] const Clock& clock() const { return m_clock; }
-  void advance(double seconds_) { m_clock.time += seconds_; }
+  void advance(double seconds_) {
+    m_clock.time += seconds_;
+    settle(m_clock.time);
+  }
   [[nodiscard]] int device_of(const std::byte* memory) const; ///< -1: the host's
   [[nodiscard]] bool is_registered(const std::byte* memory) const;
   [[nodiscard]] bool has_access(int device, int peer) const {
@@ -134,6 +138,7 @@ private:
   struct Event {
     double at = 0;
     bool recorded = false;
+    unsigned asked = 0, done = 0; ///< records: a wait is for the last one asked for before it
   };
   struct Counter {
     std::deque<Event> events; ///< that were not seen yet, in order
@@ -151,6 +156,7 @@ private:
     Event* event = nullptr;
     const std::uint32_t* word = nullptr; ///< hold
     std::uint32_t value = 0;
+    unsigned number = 0; ///< of the event's records
   };
   [[nodiscard]] bool lost();
   void require_there(const char* call);

@@ -30,10 +30,20 @@ class Work:
     def wait(self, timeout=None):
         """Waits until the gradients hold the mean (or sum) over all workers. Tensors that are not ready yet count as
         ready: what has no gradient in this step, has zeros. `timeout`: seconds or a timedelta; None: without a limit.
-        A rank that has died ends the wait with a ReckonError that names it, whatever the timeout. Returns True."""
-        if self._over:
+        A rank that has died ends the wait with a ReckonError that names it, whatever the timeout. Returns True.
+
+        Where the gradients are on a GPU its stream waits instead, and this returns at once: what is queued after this sees
+        the sums. An error is raised by the next step, or by Job.synchronize(); the sums that did not come are NaN then."""
+        if self._over or self._job._queued is self:
             return True
         self._job._finish_step()
+        if self._job._on_gpu is not None:
+            self._job._on_gpu.wait()
+            self._job._work, self._job._queued = None, self
+            return True
+        return self._until_over(timeout)
+
+    def _until_over(self, timeout=None):
         limit = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
         if limit is None:
             while not self._advance(SLICE_S):
@@ -67,6 +77,8 @@ class Job:
         self._process = os.getpid()
         self._failed = False
         self._work = None        # the step under way
+        self._on_gpu = None      # the GPU of the gradients
+        self._queued = None      # the step whose sums only the GPU waits for
         self._missing = set()    # its tensors that are not ready
         self._synchronizing = True
         self._before_finish = []  # called with the missing tensors before they count as ready
@@ -87,6 +99,7 @@ class Job:
         """Begins a step: from now on tensors may become ready. Returns its Work. attach() and ddp_hook() do it."""
         if self._work is not None:
             raise ReckonError("the step before is not over; call Job.wait() first")
+        self.synchronize()
         self._call("reckon_begin")
         self._missing = set(range(len(self.tensors)))
         self._work = Work(self)
@@ -103,6 +116,13 @@ class Job:
         if not self.is_worker:
             raise ReckonError(f"rank {self.rank} only sums, and has no steps of its own; call reckon.serve(job)")
         return (self._work or self.begin()).wait(timeout)
+
+    def synchronize(self):
+        """Where the gradients are on a GPU: waits until the last step is over, or raises what has ended it. wait() leaves that
+        to the GPU. Before a checkpoint this says whether all sums have come."""
+        if self._queued is not None:
+            self._queued._until_over()
+            self._queued = None
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -122,6 +142,8 @@ class Job:
 
     def report(self):
         """What this rank knows of the steps so far, a dict: docs/library.md has its members."""
+        if not self._failed:
+            self.synchronize()
         text = ctypes.c_char_p()
         self._call("reckon_report", ctypes.byref(text))
         return json.loads(text.value)
@@ -145,6 +167,7 @@ class Job:
             return
         if self._work is not None:
             raise ReckonError("a step is not over; call Job.wait() before Job.leave(), or end the job by Job.abandon()")
+        self.synchronize()
         session = self._close()
         in_slices(self._library, session, lambda: self._library.reckon_leave_within(ctypes.byref(session), SLICE_S))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of a job: gradients that lie in the plan's memory, and the hook for DistributedDataParallel."""
+from . import _gpu
 from ._library import ReckonError
 
 
@@ -51,7 +52,7 @@ def require_same(parameters, views, job, average_of):
 
 
 class Attached:
-    """The gradients of a model in a job's memory."""
+    """The gradients of a model in a job's memory, or on a GPU."""
 
     def __init__(self, model, job):
         import torch
@@ -59,16 +60,16 @@ class Attached:
         named = named_tensors(model, job)
         self.job = job
         self.parameters = [named[place.name] for place in job.tensors]
-        for place, parameter in zip(job.tensors, self.parameters):
-            if parameter.device.type != "cpu":
-                raise ReckonError(f"{place.name} is on {parameter.device}, and the plan's memory is the processor's; leave the "
-                                  "model there, or use DistributedDataParallel with reckon.ddp_hook(job), which copies")
+        device = _gpu.device_of(named)
         flat = views_of(job)
         require_same(self.parameters, flat, job, self.factor())
-        self.views = [view.view(parameter.shape) for view, parameter in zip(flat, self.parameters)]
+        self.gpu = None if device is None else _gpu.Gpu(job, device)
+        self.views = [] if self.gpu else [view.view(parameter.shape) for view, parameter in zip(flat, self.parameters)]
+        self.strides = [dense_strides(parameter) for parameter in self.parameters]
         self.hooks = []
         for index, parameter in enumerate(self.parameters):
-            parameter.grad = self.views[index]
+            if not self.gpu:
+                parameter.grad = self.views[index]
             # The node that adds up the parameter's gradient. The hook belongs to it, so it is kept.
             with torch.enable_grad():
                 node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -88,24 +89,28 @@ class Attached:
         elif index not in job._missing:
             raise ReckonError(f"a second gradient of {job.tensors[index].name} came before Job.wait(). With several backward "
                               "passes a step, run all but the last in `with job.no_sync():`")
-        self.place(index)
-        job.ready(index)
+        self.ready(index)
 
-    def place(self, index):
+    def ready(self, index):
         """Brings a gradient that is elsewhere (zero_grad(set_to_none=True) lets PyTorch make a new one) to its place."""
-        parameter, view = self.parameters[index], self.views[index]
-        if parameter.grad is None:
-            view.zero_()
-        elif parameter.grad.is_sparse:
+        parameter = self.parameters[index]
+        if parameter.grad is not None and parameter.grad.is_sparse:
             raise ReckonError(f"the gradient of {self.job.tensors[index].name} is sparse, and a plan's are not; build the "
                               "embedding with sparse=False")
+        if self.gpu:
+            self.gpu.ready(index, dense_gradient(parameter, self.strides[index]))
+            return
+        view = self.views[index]
+        if parameter.grad is None:
+            view.zero_()
         elif parameter.grad is not view and parameter.grad.data_ptr() != view.data_ptr():
             view.copy_(parameter.grad.detach())
         parameter.grad = view
+        self.job.ready(index)
 
     def fill(self, missing):
         for index in missing:
-            self.place(index)
+            self.ready(index)
 
     def detach(self):
         for node, hook in self.hooks:
@@ -116,13 +121,33 @@ class Attached:
         self.hooks, self.views = [], []
 
 
+def dense_strides(parameter):
+    """Of a tensor like the parameter whose elements lie one after another, in an order that all workers have."""
+    import torch
+
+    return torch.empty_like(parameter, device="meta").stride()
+
+
+def dense_gradient(parameter, strides):
+    """The parameter's gradient, zeros where it has none, with these strides."""
+    import torch
+
+    gradient = parameter.grad
+    if gradient is None:
+        parameter.grad = torch.zeros_like(parameter)
+    elif any(size != 1 and has != wanted for size, has, wanted in zip(gradient.shape, gradient.stride(), strides)):
+        parameter.grad = torch.empty_like(parameter).copy_(gradient.detach())
+    return parameter.grad
+
+
 def attach(model, job):
     """From now on a backward pass of `model` sends each gradient on its way as soon as it is there; after Job.wait() the
-    gradients are the mean over all workers. They lie in the plan's memory, until the job ends: p.grad are views of it, and
-    other views of them must not be used after that.
+    gradients are the mean over all workers. Those of a model on the processor lie in the plan's memory, until the job ends:
+    p.grad are views of it, and other views of them must not be used after that. Those of a model on a GPU stay where they
+    are, and its stream waits for the means.
 
-    The model's parameters that require a gradient must be the plan's tensors, on the processor, and the same at all
-    workers, which is checked. Of what has no gradient in a step, this worker's part is zeros. A job has one model.
+    The model's parameters that require a gradient must be the plan's tensors, on the processor or on one GPU, and the same
+    at all workers, which is checked. Of what has no gradient in a step, this worker's part is zeros. A job has one model.
     Raises ReckonError."""
     if not job.is_worker:
         raise ReckonError(f"rank {job.rank} only sums, and has no model; call reckon.serve(job)")
@@ -131,44 +156,65 @@ def attach(model, job):
     Attached(model, job)
 
 
+class Buckets:
+    """The gradients of a DistributedDataParallel, which come and go in its buckets."""
+
+    def __init__(self, model, job):
+        import torch
+
+        if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            raise ReckonError("register the hook with the DistributedDataParallel itself as its state: "
+                              "model.register_comm_hook(model, reckon.ddp_hook(job))")
+        order = {place.name: i for i, place in enumerate(job.tensors)}
+        named = named_tensors(model.module, job)
+        device = _gpu.device_of(named)
+        self.job, self.number_of = job, {parameter: order[name] for name, parameter in named.items()}
+        self.gpu = None if device is None else _gpu.Gpu(job, device)
+        self.views = [] if self.gpu else views_of(job)
+
+    def ready(self, bucket):
+        """Sends the bucket's gradients on their way; returns what brings their sums to it."""
+        pairs = [(self.number_of[parameter], gradient)
+                 for parameter, gradient in zip(bucket.parameters(), bucket.gradients())]
+        for index, gradient in pairs:
+            if self.gpu:
+                self.gpu.ready(index, gradient)
+            else:
+                self.views[index].copy_(gradient.reshape(-1))
+                self.job.ready(index)
+
+        def bring():
+            for index, gradient in pairs if not self.gpu else ():
+                gradient.copy_(self.views[index].view(gradient.shape))
+        return bring
+
+
 def ddp_hook(job):
     """The hook that lets DistributedDataParallel sum by the plan, after the last bucket of a backward pass:
 
         model.register_comm_hook(model, reckon.ddp_hook(job))
 
-    where `model` is the DistributedDataParallel and stands first as well. Gradients are copied to the plan's memory, which
-    is the processor's, and back; those of a model on a GPU as well, which nobody has tried yet."""
+    where `model` is the DistributedDataParallel and stands first as well. Gradients of a model on the processor are copied
+    to the plan's memory and back."""
     import torch
 
     if not job.is_worker:
         raise ReckonError(f"rank {job.rank} only sums, and has no model; call reckon.serve(job)")
-    views, index_of, waiting = views_of(job), {}, []
-
-    def numbers(model, bucket):
-        if not index_of:
-            if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
-                raise ReckonError("register the hook with the DistributedDataParallel itself as its state: "
-                                  "model.register_comm_hook(model, reckon.ddp_hook(job))")
-            order = {place.name: i for i, place in enumerate(job.tensors)}
-            index_of.update({p: order[name] for name, p in named_tensors(model.module, job).items()})
-        return [index_of[parameter] for parameter in bucket.parameters()]
+    buckets, waiting = [], []
 
     def hook(model, bucket):
+        if not buckets:
+            buckets.append(Buckets(model, job))
         if job._work is None:
             waiting.clear()
             job.begin()
         buffer = bucket.buffer()
         future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else None)
-        entry = (future, buffer, bucket.gradients(), numbers(model, bucket))
-        waiting.append(entry)
-        for gradient, index in zip(entry[2], entry[3]):
-            views[index].copy_(gradient.reshape(-1))
-            job.ready(index)
+        waiting.append((future, buffer, buckets[0].ready(bucket)))
         if bucket.is_last():
             job._work.wait()
-            for done, buffer, gradients, indices in waiting:
-                for gradient, index in zip(gradients, indices):
-                    gradient.copy_(views[index].view(gradient.shape))
+            for done, buffer, bring in waiting:
+                bring()
                 done.set_result(buffer)
             waiting.clear()
         return future

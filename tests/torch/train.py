@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker of training.sh: trains small models in all the ways that people do, and compares with one process on the joint
 batch. Each worker makes the same numbers from the same seeds, and takes its part of each batch."""
+import ctypes
 import json
+import os
 import sys
 
 import torch
@@ -12,6 +14,7 @@ import reckon
 import reckon.record
 
 WORKERS, SAMPLES = 2, 4
+ON_GPU = False
 TOLERANCE = 1e-6  # of the greatest element of a tensor: rounding of fp32 sums in another order
 
 
@@ -110,9 +113,10 @@ def with_attach():
         assert job.is_worker and job.workers == WORKERS and job.size == WORKERS + 1, vars(job)
         model, _ = built(Net)
         reckon.attach(model, job)
-        memory = [p.grad.data_ptr() for p in model.parameters()]
+        memory = None if ON_GPU else [p.grad.data_ptr() for p in model.parameters()]
         train("attach", job, model, ["plain"] * 5 + ["none", "accumulate", "evaluate", "none"])
-        assert [p.grad.data_ptr() for p in model.parameters()] == memory, "the gradients are no views any more"
+        if not ON_GPU:
+            assert [p.grad.data_ptr() for p in model.parameters()] == memory, "the gradients are no views any more"
         assert "exposed communication" in job.summary() and " ms measured" in job.summary(), job.summary()
         of_plan = job.report()["prediction"]
         assert of_plan["seconds"] >= 0 and of_plan["contention_seconds"] >= 0, of_plan
@@ -127,7 +131,7 @@ def with_attach():
         last = [p.grad.clone() for p in model.parameters()]
     # After the end the gradients are there, in memory of their own, and the model trains alone.
     assert all(torch.equal(p.grad, grad) for p, grad in zip(model.parameters(), last))
-    assert [p.grad.data_ptr() for p in model.parameters()] != memory
+    assert ON_GPU or [p.grad.data_ptr() for p in model.parameters()] != memory
     F.cross_entropy(model(batch(0, 0)[0]), batch(0, 0)[1]).backward()
 
 
@@ -173,8 +177,10 @@ def mistakes():
     refuses("head.weight has 176 elements of float32 in the model and 160 of float32 in the plan",
             lambda: reckon.attach(wide, job))
     refuses("the model has no parameter with a gradient", lambda: reckon.attach(Net().head.requires_grad_(False), job))
-    refuses("is on meta, and the plan's memory is the processor's; leave the model there, or use DistributedDataParallel",
-            lambda: reckon.attach(Net().to("meta"), job))  # as one on a GPU
+    refuses("is on meta; gradients are summed on processors and on CUDA's GPUs", lambda: reckon.attach(Net().to("meta"), job))
+    spread = Net()
+    spread.head.to("meta")
+    refuses("a job has a model on one device", lambda: reckon.attach(spread, job))
     torch.manual_seed(job.rank)
     refuses("is not the same at all workers", lambda: reckon.attach(Net(), job))
     model, _ = built(Net)
@@ -207,12 +213,36 @@ def record():
             file.write("name,elements\n" + "".join(f"{tensor},{elements}\n" for tensor, elements in tensors))
 
 
+def use_made_up_gpu():
+    """What is on the processor counts as on the GPU of the library that tests/torch/made_up_gpu.cpp makes."""
+    global ON_GPU
+    ON_GPU = True
+    library = ctypes.CDLL(os.environ["RECKON_LIBRARY"])
+    library.made_up_stream.restype = ctypes.c_void_p
+    gpu = reckon._gpu
+    gpu.device_of = lambda parameters: torch.device("cuda", 0)
+    gpu.stream_of = lambda device: library.made_up_stream()
+    gpu.is_capturing = lambda: False
+    wait_on_stream = gpu.Gpu.wait
+
+    def wait(self):
+        wait_on_stream(self)
+        assert library.made_up_synchronize() == 0  # what PyTorch does on the processor waits for no stream
+
+    gpu.Gpu.wait = wait
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     if sys.argv[1] == "record":
         record()
     else:
         torch.distributed.init_process_group("gloo")  # has taken RANK and WORLD_SIZE
-        for scenario in (with_attach, with_ddp, with_odd_model, mistakes):
+        scenarios = [with_attach, with_ddp, with_odd_model]
+        if sys.argv[1] == "on-gpu":
+            use_made_up_gpu()
+        else:
+            scenarios.append(mistakes)
+        for scenario in scenarios:
             scenario()
             print(scenario.__name__, flush=True)

@@ -126,6 +126,7 @@ TrainingOptions options_of(const reckon_options& given) {
   }
   options.average = given.average != 0;
   options.pin_lanes = given.pin_lanes != 0;
+  options.by_parts = given.by_parts != 0;
   require(given.join_seconds >= 0, "reckon_options.join_seconds is negative");
   options.limit = given.join_seconds > 0 ? Seconds(given.join_seconds) : options.limit;
   require(given.peer_seconds == 0 || Seconds(given.peer_seconds) >= k_least_peer_limit,
@@ -234,6 +235,12 @@ reckon_status reckon_wait_on_stream(reckon_session* session, void* stream) {
   return with(session, [&](Training& training) {
     training.wait_on_stream(stream);
     return RECKON_OK;
+  });
+}
+
+reckon_status reckon_wait_for(reckon_session* session, size_t first, size_t count, double seconds) {
+  return with(session, [&](Training& training) {
+    return training.summed_within(first, count, limit_of(seconds)) ? RECKON_OK : RECKON_PENDING;
   });
 }
 

@@ -80,6 +80,9 @@ typedef struct reckon_options {
   /** How long joining, and leaving once all have come to it, may take; 0: 60. */
   double join_seconds;
   double peer_seconds; /**< a rank not heard of for so long is dead: 2 or more; 0: 10 */
+  /** Not 0: the tensors are the plan's parts in the order in which they lie, and no workload is
+   *  needed: for data that have a size and no names. Each rank may choose. */
+  int by_parts;
 } reckon_options;
 
 /** What a session is. Set struct_bytes; reckon_describe() fills in the rest. */
@@ -206,6 +209,16 @@ RECKON_API reckon_status reckon_ready_on_stream(reckon_session* session, size_t 
  *         reckon_use_gpu() was not called; errors as reckon_wait()
  */
 RECKON_API reckon_status reckon_wait_on_stream(reckon_session* session, void* stream);
+
+/**
+ * Waits until the sums of tensors first .. first + count - 1 are in the session's memory, in the
+ * middle of a step or after it. They stay there until the next reckon_begin().
+ * @param seconds how long at most; negative: without a limit
+ * @return RECKON_OK; RECKON_PENDING: the time is over; RECKON_INPUT: there are no such tensors, no
+ *         step has begun, or this rank only sums; errors as reckon_wait()
+ */
+RECKON_API reckon_status reckon_wait_for(reckon_session* session, size_t first, size_t count,
+                                         double seconds);
 
 /** Whether the step is over. Waits for nothing. Returns as reckon_wait(session, 0). */
 RECKON_API reckon_status reckon_test(reckon_session* session);

@@ -32,8 +32,8 @@ public:
 
   void reset() noexcept override { m_under_way.clear(); }
   void start(std::uint32_t op, std::int64_t /*since_ns*/) noexcept override {
-    if (m_after[op] && m_gates.m_elsewhere != nullptr) {
-      m_gates.m_elsewhere->summed(m_program.ops()[op].part);
+    if (m_after[op]) {
+      m_gates.summed(m_program.ops()[op].part);
     }
     m_under_way.push_back(op); // capacity was reserved
   }
@@ -98,12 +98,14 @@ Gates::Gates(std::vector<std::vector<std::uint32_t>> parts_of)
     }
   }
   m_missing = std::vector<std::atomic<std::uint32_t>>(m_tensors_in.size());
+  m_summed = std::vector<std::atomic<bool>>(m_tensors_in.size());
   close();
 }
 
 void Gates::close() noexcept {
   for (std::size_t p = 0; p < m_missing.size(); ++p) {
     m_missing[p].store(m_tensors_in[p], std::memory_order_relaxed); // lanes start later, by a lock
+    m_summed[p].store(false, std::memory_order_relaxed);
   }
   for (std::atomic<bool>& taken : m_taken) {
     taken.store(false, std::memory_order_relaxed);
@@ -136,6 +138,36 @@ void Gates::open(std::size_t first, std::size_t count) noexcept {
     // Cannot fail but by a count of 2^64 rings.
     static_cast<void>(::write(m_bells[i].get(), &k_ring, sizeof k_ring));
   }
+}
+
+void Gates::summed(std::uint32_t part) noexcept {
+  if (m_elsewhere != nullptr) {
+    m_elsewhere->summed(part);
+  }
+  m_summed[part] = true;
+  if (m_waiting > 0) { // whoever begins to wait later looks first
+    { const std::lock_guard lock(m_mutex); }
+    m_changed.notify_all();
+  }
+}
+
+bool Gates::summed_within(std::size_t first, std::size_t count, std::chrono::nanoseconds limit) {
+  const auto all = [&] {
+    return std::all_of(m_parts_of.begin() + static_cast<std::ptrdiff_t>(first),
+                       m_parts_of.begin() + static_cast<std::ptrdiff_t>(first + count),
+                       [&](const std::vector<std::uint32_t>& parts) {
+                         return std::ranges::all_of(
+                             parts, [&](std::uint32_t p) { return m_summed[p].load(); });
+                       });
+  };
+  if (all()) {
+    return true;
+  }
+  ++m_waiting;
+  std::unique_lock lock(m_mutex);
+  const bool here = m_changed.wait_for(lock, limit, all);
+  --m_waiting;
+  return here;
 }
 
 std::unique_ptr<Delays> Gates::delays_of(const LaneProgram& program) {

@@ -5,9 +5,12 @@
 #include "run/delays.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace reckon {
@@ -53,6 +56,10 @@ public:
   void open(std::size_t first, std::size_t count) noexcept;
   /// Tensors that nobody has opened since close().
   [[nodiscard]] std::size_t closed() const noexcept { return m_closed; }
+  /// Whether the sums of tensors first .. first + count - 1 are in the lanes' memory, after at most
+  /// `limit`; until all gates are closed again. Any thread.
+  [[nodiscard]] bool summed_within(std::size_t first, std::size_t count,
+                                   std::chrono::nanoseconds limit);
   /// When a lane last went through a gate: monotonic_ns().
   [[nodiscard]] std::int64_t passed_ns() const noexcept { return m_passed_ns; }
 
@@ -62,14 +69,19 @@ public:
 
 private:
   class LaneDelays;
+  void summed(std::uint32_t part) noexcept;
 
   std::vector<std::vector<std::uint32_t>> m_parts_of; ///< by tensor
   std::vector<std::uint32_t> m_tensors_in;            ///< by part
   std::vector<std::atomic<bool>> m_taken;             ///< by tensor
   std::vector<std::atomic<std::uint32_t>> m_missing;  ///< by part: its tensors that are not ready
+  std::vector<std::atomic<bool>> m_summed;            ///< by part
   std::atomic<std::size_t> m_closed{0};
   std::atomic<std::int64_t> m_passed_ns{0};
   PartsElsewhere* m_elsewhere = nullptr;
+  std::mutex m_mutex; ///< of those that wait for sums, and of lanes while there are some
+  std::condition_variable m_changed;
+  std::atomic<int> m_waiting{0};
   std::vector<Fd> m_bells; ///< one a lane: readable when a gate opened since its last look
 };
 

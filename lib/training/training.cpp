@@ -77,6 +77,18 @@ Workload workload_of(const Plan& plan, const TrainingOptions& options) {
   return std::move(found->workload);
 }
 
+/// Whose tensors are the plan's parts, in the order in which they lie.
+Workload parts_as_workload(const Plan& plan) {
+  const std::vector<DType> dtypes = part_dtypes(plan);
+  Workload workload;
+  workload.name = plan.workload.name;
+  for (const std::size_t p : plan.parts.by_offset()) {
+    workload.tensors.push_back({fmt::format("part {}", p), // as the plan counts
+                                plan.parts.bytes[p] / size_of(dtypes[p]), dtypes[p]});
+  }
+  return workload;
+}
+
 std::vector<Staging::Place> places_of(const Workload& workload, const GradientLayout& layout) {
   std::vector<Staging::Place> places;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
@@ -135,7 +147,7 @@ struct Training::Arrival {
 Training::Training(const TrainingOptions& options)
     : m_plan(read_plan(options.plan)), m_link(link_to(options.plan, canonical_text(m_plan))) {
   require_plain_sums(m_plan, options.plan);
-  m_workload = workload_of(m_plan, options);
+  m_workload = options.by_parts ? parts_as_workload(m_plan) : workload_of(m_plan, options);
   m_layout = layout_of(m_workload);
   m_workers = static_cast<std::size_t>(
       std::count_if(m_plan.ranks.begin(), m_plan.ranks.end(), [](auto& r) { return r.worker; }));
@@ -441,12 +453,16 @@ void Training::require_open() const {
   }
 }
 
-void Training::take(std::size_t first, std::size_t count) {
-  require_open();
+void Training::require_tensors(std::size_t first, std::size_t count) const {
   if (first > tensors().size() || count > tensors().size() - first) {
     fail(ErrorKind::input,
          fmt::format("{} tensors from number {} on: there are {}", count, first, tensors().size()));
   }
+}
+
+void Training::take(std::size_t first, std::size_t count) {
+  require_open();
+  require_tensors(first, count);
   if (!m_engine->gates->take(first, count)) {
     fail(ErrorKind::input,
          fmt::format("of {} tensors from number {} on, some are ready in this step already", count,
@@ -526,6 +542,33 @@ void Training::wait_on_stream(void* stream) {
     const std::lock_guard lock(m_mutex);
     throw_failure(); // what has ended the job came first
     throw;
+  }
+}
+
+bool Training::summed_within(std::size_t first, std::size_t count, std::optional<Seconds> limit) {
+  using Clock = std::chrono::steady_clock;
+  require_tensors(first, count);
+  if (!worker()) {
+    fail(ErrorKind::input, fmt::format("rank {} only sums: it serves", rank()));
+  }
+  const Seconds most = limit.value_or(k_no_limit);
+  const Clock::time_point begin = Clock::now();
+  for (;;) { // what ends the job rings no bell here
+    constexpr Seconds k_slice{0.02};
+    const Seconds left = std::max(Seconds(0), most - Seconds(Clock::now() - begin));
+    const auto slice =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::min(left, k_slice));
+    if (m_engine->gates->summed_within(first, count, slice)) {
+      return true;
+    }
+    const std::lock_guard lock(m_mutex);
+    throw_failure();
+    if (m_step == Step::none) {
+      fail(ErrorKind::input, "no step has begun that could have sums");
+    }
+    if (left <= k_slice) {
+      return false;
+    }
   }
 }
 

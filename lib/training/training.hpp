@@ -37,7 +37,9 @@ struct TrainingOptions {
   std::span<std::byte> gradient{};
   bool average = false;   ///< the mean over all workers, instead of the sum
   bool pin_lanes = false; ///< lanes, each on one processor
-  Seconds limit{60};      ///< limit of joining, and of leaving once all have come to it
+  /// The tensors are the plan's parts in the order in which they lie, whatever the workload is.
+  bool by_parts = false;
+  Seconds limit{60}; ///< limit of joining, and of leaving once all have come to it
   Seconds peer_limit = k_default_peer_limit;
 };
 
@@ -89,6 +91,10 @@ public:
   /// Later work in `stream` of the GPU sees the sums, of a step in which all tensors are ready:
   /// Staging::wait(). The step is over when over_within() says so.
   void wait_on_stream(void* stream);
+  /// Whether the sums of some tensors are in the lanes' memory, in this step or, after it, until
+  /// the next one begins. Waits at most `limit`; absent: without limit.
+  [[nodiscard]] bool summed_within(std::size_t first, std::size_t count,
+                                   std::optional<Seconds> limit);
   /// Whether the step is over, so that the next may begin. Waits at most `limit`; absent: without
   /// limit.
   [[nodiscard]] bool over_within(std::optional<Seconds> limit);
@@ -111,6 +117,7 @@ private:
 
   [[nodiscard]] Staging& staging() const;
   void require_open() const;
+  void require_tensors(std::size_t first, std::size_t count) const;
   void take(std::size_t first, std::size_t count);
   void prepare(const TrainingOptions& options, const JobEnvironment& job);
   void join(JobEnvironment job);

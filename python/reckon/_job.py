@@ -243,19 +243,21 @@ def in_slices(library, session, call):
         raise
 
 
-def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, join_seconds=60, peer_seconds=10):
+def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, by_parts=False, join_seconds=60,
+         peer_seconds=10):
     """Becomes the rank of `plan`, a file of `reckon plan`, that the launcher says, and returns a Job when all ranks have.
 
     The launcher says it by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or PMIx; where torch.distributed has taken
     these, RECKON_RANK, RECKON_WORLD_SIZE, RECKON_MASTER_ADDR and RECKON_MASTER_PORT go before them. `workload`: what the
     plan was made from, where it is neither shipped nor beside the plan. `transport`: as `reckon run --transport`.
     `average`: the mean over all workers, not the sum. `pin_lanes`: each lane's thread stays on one processor.
+    `by_parts`: Job.tensors are the plan's parts in the order in which they lie, and no workload is needed.
     `join_seconds`: how long the others may take to come. `peer_seconds`: a rank not heard of for so long is dead.
     Raises ReckonError."""
     library = _library.load()
     texts = [None if text is None else os.fsencode(text) for text in (plan, workload, transport)]
     options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(average), int(pin_lanes),
-                               join_seconds, peer_seconds)
+                               join_seconds, peer_seconds, int(by_parts))
     session = _library.SESSION()
     in_slices(library, session, lambda: library.reckon_join_within(ctypes.byref(options), ctypes.byref(session), SLICE_S))
     return Job(library, session, average)

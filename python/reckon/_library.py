@@ -25,7 +25,7 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("plan", ctypes.c_char_p), ("workload", ctypes.c_char_p),
                 ("transport", ctypes.c_char_p), ("gradient", ctypes.c_void_p), ("gradient_bytes", ctypes.c_uint64),
                 ("average", ctypes.c_int), ("pin_lanes", ctypes.c_int), ("join_seconds", ctypes.c_double),
-                ("peer_seconds", ctypes.c_double)]
+                ("peer_seconds", ctypes.c_double), ("by_parts", ctypes.c_int)]
 
 
 class Description(ctypes.Structure):
@@ -48,6 +48,7 @@ FUNCTIONS = {
     "reckon_tensor": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.POINTER(TensorPlace)]),
     "reckon_begin": (ctypes.c_int, [SESSION]),
     "reckon_ready": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_size_t]),
+    "reckon_wait_for": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_double]),
     "reckon_use_gpu": (ctypes.c_int, [SESSION, ctypes.c_int]),
     "reckon_ready_on_stream": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]),
     "reckon_wait_on_stream": (ctypes.c_int, [SESSION, ctypes.c_void_p]),

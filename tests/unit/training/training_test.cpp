@@ -318,6 +318,39 @@ TEST(Training, TensorsTravelWhenTheyAreReadyAndNotBefore) {
   });
 }
 
+TEST(Training, PartsAreTensorsOfTheirOwnWhoseSumsAreWaitedForOneByOne) {
+  const Job job = prepared({});
+  std::filesystem::remove(job.folder + "/workload.json"); // nobody asks for it
+  run_job(
+      job,
+      [](Member& m, RankProcess&) {
+        if (m.is.worker == 0) {
+          serve_and_leave(m);
+          return;
+        }
+        ASSERT_EQ(m.is.tensors, 5U); // of 64 KiB each: mixed()
+        EXPECT_EQ(m.place(3).dtype, RECKON_BF16);
+        EXPECT_EQ(m.place(4).offset_bytes, 4 * k_part);
+        EXPECT_EQ(reckon_wait_for(m.session, 0, 1, 0), RECKON_INPUT);
+        EXPECT_THAT(reckon_error(), HasSubstr("no step has begun"));
+        for (int number = 0; number < 2; ++number) {
+          ASSERT_OK(reckon_begin(m.session));
+          EXPECT_EQ(reckon_wait_for(m.session, 0, 6, 0), RECKON_INPUT);
+          for (std::size_t t = 0; t < m.is.tensors; ++t) {
+            EXPECT_EQ(reckon_wait_for(m.session, t, 1, 0), RECKON_PENDING);
+            fill(m, t, number);
+            ASSERT_OK(reckon_ready(m.session, t, 1));
+            ASSERT_OK(reckon_wait_for(m.session, 0, t + 1, -1)); // no later part is ready anywhere
+          }
+          ASSERT_OK(reckon_wait(m.session, -1));
+          ASSERT_OK(reckon_wait_for(m.session, 0, m.is.tensors, 0));
+          expect_sums(m, number, 1);
+        }
+        ASSERT_OK(reckon_leave(m.session));
+      },
+      [](reckon_options& options) { options.by_parts = 1; });
+}
+
 TEST(Training, CallsOutOfTurnAreRefusedAndHarmNothing) {
   const Job job = prepared({});
   run_job(job, [](Member& m, RankProcess& process) {

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A back end of torch.distributed: all-reduces of a program go over a plan.
+
+    import reckon.torch
+    torch.distributed.init_process_group("reckon")
+
+DistributedDataParallel and whatever else sums tensors works as before. The plan is the one that RECKON_PLAN names; without
+it, the workers' machine is measured for two seconds and a plan made. All else than sums of tensors of the plan's type goes
+over Gloo.
+
+Read for PyTorch 1.13 and 2.9: Backend.register_backend() with a function of (store, rank, size, timeout); a ProcessGroup
+in Python, whose methods have the same names and arguments in both, and whose Work has wait() and get_future(), which
+DistributedDataParallel calls from C++ (so Python has to keep it until then)."""
+import atexit
+import collections
+import datetime
+import os
+import pathlib
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import AllreduceOptions, Work
+
+from . import _library
+from ._job import SLICE_S, join
+from ._library import ReckonError
+
+COPIED_AT_ONCE = 4 << 20  # bytes: what has been copied travels while the rest is
+SMALL = 16 << 10  # bytes: what is shorter goes over Gloo
+PROBE_TIME = "2s"
+# What is summed, if nobody names a plan: the plan's gradient is as long, and longer tensors go through it again and again.
+LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
+
+
+Piece = collections.namedtuple("Piece", "data first count offset future result")
+Piece.__doc__ = """A stretch of a tensor in consecutive parts; future: of the tensor, `result`, at its last piece."""
+
+
+class Sum(Work):
+    """An all-reduce under way."""
+
+    def __init__(self, future):
+        super().__init__()
+        self.future = future
+
+    def wait(self, timeout=datetime.timedelta(0)):
+        self.future.wait()  # raises what went wrong, which _create_work_from_future()'s does not in 1.13
+        return True
+
+    def is_completed(self):
+        return self.future.done()
+
+    def is_success(self):
+        return self.future.done() and self.exception() is None
+
+    def exception(self):
+        try:
+            self.future.value()
+        except Exception as error:
+            return error
+        return None
+
+    def result(self):
+        return self.future.value()
+
+    def get_future(self):
+        return self.future
+
+
+class Stream:
+    """Tensors of any size, one after another, through the parts of a plan, over and over: each begins with a part of its
+    own, so that its sum waits for no other tensor. What is called in the same order at all workers gets the same parts.
+
+    One thread copies tensors in, another one copies sums out."""
+
+    def __init__(self, job):
+        self.job = job
+        dtypes = {place.dtype for place in job.tensors}
+        if len(dtypes) != 1:
+            raise ReckonError(f"the plan's gradient has several types ({', '.join(sorted(dtypes))}); the back end needs a plan "
+                              "for a model of one")
+        self.dtype = getattr(torch, dtypes.pop())
+        self.memory = torch.frombuffer(job.memory(), dtype=self.dtype)
+        self.item = self.memory.element_size()
+        self.begins = [place.offset_bytes // self.item for place in job.tensors]
+        self.ends = [begin + place.elements for begin, place in zip(self.begins, job.tensors)]
+        self.next = len(self.ends)  # part; the last step is full, if there was one
+        self.calls, self.pieces = queue.SimpleQueue(), queue.Queue()
+        self.under_way = collections.deque([])
+        self.failure = None
+        self.threads = [threading.Thread(target=self.guarded, args=work, daemon=True, name=name)
+                        for name, work in (("reckon in", (self.copy_in, self.calls)), ("reckon out", (self.copy_out, self.pieces)))]
+        for thread in self.threads:
+            thread.start()
+
+    def add(self, tensor):
+        """Sums `tensor` in place. Returns the Work."""
+        work = Sum(torch.futures.Future())
+        self.under_way.append(work)
+        while self.under_way[0].is_completed():
+            self.under_way.popleft()
+        self.calls.put((tensor, work.future))
+        return work
+
+    def guarded(self, work, source):
+        """Takes what comes from `source` until None does. After a failure all that comes fails with it."""
+        while True:
+            item = source.get()
+            try:
+                if item is None:
+                    return
+                if self.failure is not None:
+                    raise self.failure
+                work(item)
+            except Exception as error:  # of whatever kind: a future has to say so
+                self.failure = self.failure or error
+                future = item.future if isinstance(item, Piece) else item[1]
+                if future is not None:
+                    future.set_exception(self.failure)
+            finally:
+                if source is self.pieces:
+                    source.task_done()
+
+    def copy_in(self, call):
+        tensor, future = call
+        data = tensor.view(-1)
+        while data.numel() > 0:
+            if self.next == len(self.ends):
+                self.begin()
+            first, count = self.next, 0
+            begin, most = self.begins[first], min(data.numel(), max(1, COPIED_AT_ONCE // self.item))
+            while first + count < len(self.ends) and (count == 0 or self.ends[first + count] - begin <= most):
+                count += 1
+            if first + count < len(self.ends) and self.ends[first + count - 1] - begin < data.numel() <= most:
+                count += 1  # the rest of it
+            end = self.ends[first + count - 1]
+            now, data = data[:end - begin], data[end - begin:]
+            self.memory[begin:begin + now.numel()].copy_(now)
+            self.memory[begin + now.numel():end].zero_()
+            self.next += count
+            self.job.ready(first, count)
+            done = data.numel() == 0
+            self.pieces.put(Piece(now, first, count, begin, future if done else None, tensor if done else None))
+
+    def begin(self):
+        """The next step takes the memory of the one before, whose sums are all copied out then."""
+        self.pieces.join()
+        if self.failure is not None:
+            raise self.failure
+        if self.job._work is not None:
+            self.job._work.wait()
+        self.job.begin()
+        self.next = 0
+
+    def copy_out(self, piece):
+        while self.job._call("reckon_wait_for", piece.first, piece.count, SLICE_S) == _library.PENDING:
+            pass
+        piece.data.copy_(self.memory[piece.offset:piece.offset + piece.data.numel()])
+        if piece.future is not None:
+            piece.future.set_result([piece.result])
+
+    def end(self):
+        """Waits for all that was added, and leaves with the other workers."""
+        self.calls.put(None)
+        self.threads[0].join()
+        self.pieces.put(None)
+        self.threads[1].join()
+        if self.failure is not None:
+            raise self.failure
+        if self.job._work is not None:
+            self.job._work.wait()  # parts that nobody filled count as zeros
+        self.job.leave()
+
+
+class Plan:
+    """Where the plan comes from, and how this process joins it."""
+
+    def __init__(self, store, rank, size, timeout):
+        self.store, self.rank, self.size, self.timeout = store, rank, size, timeout
+
+    def join(self, tensor):
+        """Called by all workers at the first tensor that the plan is for."""
+        named = os.environ.get("RECKON_PLAN")
+        with tempfile.TemporaryDirectory(prefix="reckon-") as folder:
+            plan = named or self.made(pathlib.Path(folder), tensor)
+            before = dict(os.environ)
+            os.environ.update(self.place())
+            try:
+                job = join(plan, average=False, by_parts=True, join_seconds=self.timeout.total_seconds())
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+        if job.workers != self.size:
+            error = ReckonError(f"the plan has {job.workers} workers, and torch.distributed's world {self.size}; make one with "
+                                f"--workers {self.size}")
+            job.abandon(error)
+            raise error
+        return job
+
+    def place(self):
+        """The launcher's variables for the plan's world, which has the workers of this one first."""
+        if "RECKON_WORLD_SIZE" in os.environ:
+            return {"RECKON_RANK": str(self.rank)}
+        address = os.environ.get("MASTER_ADDR", "127.0.0.1")
+        port = self.first("port", lambda: str(free_port()))
+        return {"RECKON_RANK": str(self.rank), "RECKON_WORLD_SIZE": str(self.size), "RECKON_MASTER_ADDR": address,
+                "RECKON_MASTER_PORT": port}
+
+    def first(self, key, make):
+        """What worker 0 makes, at all workers; what it fails of fails at all."""
+        if self.rank == 0:
+            try:
+                self.store.set(key, "+" + make())
+            except ReckonError as error:
+                self.store.set(key, f"-{error}")
+        text = self.store.get(key).decode()
+        if text[0] == "-":
+            raise ReckonError(text[1:])
+        return text[1:]
+
+    def made(self, folder, tensor):
+        """Of a world on one machine: measures it, and plans."""
+        self.store.set(f"host {self.rank}", socket.gethostname())
+        hosts = {self.store.get(f"host {rank}").decode() for rank in range(self.size)}
+        if len(hosts) > 1:
+            raise ReckonError(f"the workers are on {len(hosts)} machines, and no plan is named; make one (reckon probe "
+                              f"--cluster, reckon plan --workers {self.size}) and set RECKON_PLAN to its file at all workers")
+
+        def make():
+            elements = min(max(2 * tensor.numel() * tensor.element_size(), LEAST_GRADIENT), MOST_GRADIENT) // tensor.element_size()
+            kind = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}[tensor.dtype]
+            (folder / "tensors.csv").write_text(f"name,elements,dtype\nall,{elements},{kind}\n")
+            tell(f"measures this machine for {PROBE_TIME}; RECKON_PLAN=file spares that")
+            run("probe", "--time", PROBE_TIME, "-o", folder / "machine.json")
+            run("plan", "-p", folder / "machine.json", "-m", folder / "tensors.csv", "--workers", self.size, "-o", folder / "plan.json")
+            return (folder / "plan.json").read_text()
+
+        text = self.first("plan", make)
+        plan = folder / "plan.json"
+        plan.write_text(text)
+        return str(plan)
+
+
+def run(*arguments):
+    program = os.environ.get("RECKON") or shutil.which("reckon") or beside_the_library()
+    ended = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
+        raise ReckonError(f"reckon {arguments[0]}: {said[-1]}")
+
+
+def beside_the_library():
+    for place in map(pathlib.Path, _library.places()):
+        for program in (place.parent / "../reckon/reckon", place.parent / "../bin/reckon", place.parent / "../../bin/reckon"):
+            if program.exists():
+                return program
+    raise ReckonError("there is no program reckon on PATH, which measures and plans; install it, or name a plan by RECKON_PLAN")
+
+
+def tell(text):
+    print(f"reckon: {text}", file=sys.stderr, flush=True)
+
+
+def free_port():
+    with socket.socket() as some:
+        some.bind(("", 0))
+        return some.getsockname()[1]
+
+
+class ReckonGroup(dist.ProcessGroup):
+    """Sums over a plan, and all else over Gloo."""
+
+    def __init__(self, store, rank, size, timeout, of_world):
+        super().__init__(rank, size)
+        self.gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=timeout)
+        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout)
+        self.stream, self.lock, self.told, self.of_world = None, threading.Lock(), False, of_world
+        atexit.register(self.end)
+
+    def getBackendName(self):
+        return "reckon"
+
+    def opened(self, tensor):
+        """The stream, from the first tensor on."""
+        with self.lock:
+            if self.stream is None:
+                self.stream = Stream(self.plan.join(tensor))
+                job = self.stream.job
+                if self.plan.rank == 0:
+                    tell(f"sums over {job.report()['transport']}, {job.workers} workers and {job.size - job.workers} servers")
+            return self.stream
+
+    def is_for_the_plan(self, tensors, options):
+        tensor = tensors[0]
+        return (self.of_world and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and tensor.device.type == "cpu" and
+                tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16) and
+                tensor.numel() * tensor.element_size() >= SMALL)
+
+    def allreduce(self, tensors, options=AllreduceOptions()):
+        if tensors[0].device.type == "cuda" and not self.told:
+            self.told = True
+            tell("tensors on a GPU go over Gloo in this back end; reckon.attach and reckon.ddp_hook send them over a plan")
+        if not self.is_for_the_plan(tensors, options):
+            return self.gloo.allreduce(tensors, options)
+        stream = self.opened(tensors[0])
+        if stream.dtype != tensors[0].dtype:
+            return self.gloo.allreduce(tensors, options)
+        return stream.add(tensors[0])
+
+    def shutdown(self):
+        self.end()
+
+    def end(self):
+        """Leaves with all other workers, at the end of the program at the latest."""
+        atexit.unregister(self.end)
+        with self.lock:
+            stream, self.stream = self.stream, None
+        if stream is None:
+            return
+        last = getattr(sys, "last_value", None)  # what has ended the program
+        if last is not None:
+            stream.job.abandon(f"{type(last).__name__}: {last}")
+        else:
+            stream.end()
+
+
+def over_gloo(name):
+    def call(self, *arguments, **named):
+        return getattr(self.gloo, name)(*arguments, **named)
+
+    call.__name__ = name
+    return call
+
+
+for _name in ("broadcast", "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced",
+              "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "allreduce_coalesced", "alltoall",
+              "alltoall_base", "barrier", "monitored_barrier", "gather", "scatter", "reduce", "send", "recv", "recv_anysource"):
+    setattr(ReckonGroup, _name, over_gloo(_name))
+
+
+def create(store, rank, size, timeout=datetime.timedelta(minutes=30)):
+    """The first group of a program is its world, and has the plan."""
+    group = ReckonGroup(store, rank, size, timeout, of_world=not groups)
+    groups.append(group)
+    return group
+
+
+groups = []
+
+
+dist.Backend.register_backend("reckon", create)

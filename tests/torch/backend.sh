@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program of torch.distributed with "reckon" as its back end: without a plan, with one that has a server, and when a
+# worker dies.
+source "$(dirname "$0")/common.sh"
+needs_library
+
+start_worlds() { # start_worlds WHAT: the workers, as ranks 0 and 1 of new_job or of nothing
+  local rank port
+  port=$(free_port)
+  pids=()
+  for rank in 0 1; do
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" "$1" > rank-$rank.out 2> rank-$rank.err &
+    pids[rank]=$!
+  done
+}
+
+has_done_all() {
+  for rank in 0 1; do
+    [[ $(tr '\n' ' ' < rank-$rank.out) == "sums others train " ]] || fail "rank $rank: $(cat rank-$rank.out rank-$rank.err)"
+  done
+}
+
+# Nobody has written a plan.
+start_worlds all
+ranks_end 0 0
+has_done_all
+grep -q 'reckon: sums over .*, 2 workers and 0 servers' rank-0.err || fail "$(cat rank-0.err)"
+
+# A plan with a server, which torch.distributed does not know of.
+printf 'name,elements\nall,3000000\n' > model.csv
+ok plan --profile byteps-cluster --workload model.csv --strategy byteps_split --workers 2 --servers 1 --part-bytes 64KiB --transport host --port-bandwidth 1GB/s -o plan.json
+new_job 3
+RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
+server=$!
+export RECKON_PLAN=$PWD/plan.json
+start_worlds all
+pids[2]=$server
+ranks_end 0 0 0
+has_done_all
+grep -q 'reckon: sums over host, 2 workers and 1 servers' rank-0.err || fail "$(cat rank-0.err)"
+
+# A worker that dies is named.
+new_job 3
+RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
+server=$!
+start_worlds dies
+pids[2]=$server
+ranks_end 4 137 4
+grep -q 'rank 1 (.*) died' rank-0.out || fail "$(cat rank-0.out rank-0.err)"
+
+# What cannot be is said.
+unset RECKON_WORLD_SIZE
+start_worlds all
+ranks_end 1 1
+grep -qi 'ranks' rank-0.err || fail "$(cat rank-0.err)"

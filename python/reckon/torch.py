@@ -34,7 +34,7 @@ from ._library import ReckonError
 
 COPIED_AT_ONCE = 4 << 20  # bytes: what has been copied travels while the rest is
 SMALL = 16 << 10  # bytes: what is shorter goes over Gloo
-PROBE_TIME = "2s"
+PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a single cell
 # What is summed, if nobody names a plan: the plan's gradient is as long, and longer tensors go through it again and again.
 LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
 
@@ -237,8 +237,13 @@ class Plan:
             elements = min(max(2 * tensor.numel() * tensor.element_size(), LEAST_GRADIENT), MOST_GRADIENT) // tensor.element_size()
             kind = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}[tensor.dtype]
             (folder / "tensors.csv").write_text(f"name,elements,dtype\nall,{elements},{kind}\n")
-            tell(f"measures this machine for {PROBE_TIME}; RECKON_PLAN=file spares that")
-            run("probe", "--time", PROBE_TIME, "-o", folder / "machine.json")
+            tell(f"measures this machine for {PROBE_SECONDS[0]} s; RECKON_PLAN=file spares that")
+            for seconds in PROBE_SECONDS:
+                # Any cell of this case is enough for a plan; all others would not fit into the time.
+                run("probe", "--only", "fabric_aggregate", "--transport", "host", "--time", f"{seconds}s", "--force",
+                    "-o", folder / "machine.json")
+                if '"p50"' in (folder / "machine.json").read_text():
+                    break
             run("plan", "-p", folder / "machine.json", "-m", folder / "tensors.csv", "--workers", self.size, "-o", folder / "plan.json")
             return (folder / "plan.json").read_text()
 
@@ -253,7 +258,7 @@ def run(*arguments):
     ended = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
-        raise ReckonError(f"reckon {arguments[0]}: {said[-1]}")
+        raise ReckonError(f"no plan could be made by itself: {said[-1].removeprefix('reckon: error: ')}; name one by RECKON_PLAN")
 
 
 def beside_the_library():

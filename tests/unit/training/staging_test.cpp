@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -42,12 +43,14 @@ public:
     gpus.capacity = [](const std::string&) { return 1e12; }; // in time, one after another
     const Stretch& last = m_tensors.back().at;
     m_memory = Mapping(-1, last.offset_bytes + last.bytes, "lanes");
-    for (const Staging::Place& tensor : m_tensors) {
-      m_made.emplace_back(tensor.at.bytes / sizeof(float));
-      m_seen.emplace_back(m_made.back().size());
-      m_gradients.emplace_back(gpus, 0, tensor.at.bytes);
+    for (Half& half : m_halves) {
+      for (const Staging::Place& tensor : m_tensors) {
+        half.made.emplace_back(tensor.at.bytes / sizeof(float));
+        half.seen.emplace_back(half.made.back().size());
+        half.gradients.emplace_back(gpus, 0, tensor.at.bytes);
+      }
+      half.stream = {gpus, gpus.make_stream(0)};
     }
-    m_stream = {gpus, gpus.make_stream(0)};
   }
 
   /// All that this makes, the GPU's own calls included, before it throws.
@@ -61,18 +64,19 @@ public:
     m_arrived.clear();
     m_summed.clear();
     staging->begin();
-    for (std::vector<float>& seen : m_seen) {
+    for (std::vector<float>& seen : now().seen) {
       std::fill(seen.begin(), seen.end(), -1.F);
     }
   }
   /// The program queues what makes the tensor, and says so.
   void make(std::size_t t) {
-    for (std::size_t i = 0; i < m_made[t].size(); ++i) {
-      m_made[t][i] =
+    std::vector<float>& made = now().made[t];
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i] =
           static_cast<float>(2 * ((i + 7 * t + 13 * static_cast<std::size_t>(m_step)) % 1000));
     }
-    copy(m_gradients[t].data(), m_made[t].data(), m_tensors[t].at.bytes);
-    staging->ready(t, m_gradients[t].data(), m_stream.get());
+    copy(now().gradients[t].data(), made.data(), m_tensors[t].at.bytes);
+    staging->ready(t, now().gradients[t].data(), stream());
     m_ready.insert(t);
   }
   [[nodiscard]] bool all_ready() const { return m_ready.size() == m_tensors.size(); }
@@ -85,7 +89,7 @@ public:
     }
     m_arrived.insert(p);
     for_elements(p, [&](std::size_t t, std::size_t i, float* here) {
-      ASSERT_EQ(*here, m_made[t][i] * static_cast<float>(k_factor))
+      ASSERT_EQ(*here, now().made[t][i] * static_cast<float>(k_factor))
           << "part " << p << " is said to be here: tensor " << t << ", element " << i;
     });
   }
@@ -103,30 +107,30 @@ public:
   /// The optimizer reads the sums and leaves something else in the gradients.
   void use() {
     for (std::size_t t = 0; t < m_tensors.size(); ++t) {
-      copy(reinterpret_cast<std::byte*>(m_seen[t].data()), m_gradients[t].data(),
+      copy(reinterpret_cast<std::byte*>(now().seen[t].data()), now().gradients[t].data(),
            m_tensors[t].at.bytes);
-      copy(m_gradients[t].data(), m_rubbish.data(), m_tensors[t].at.bytes);
+      copy(now().gradients[t].data(), m_rubbish.data(), m_tensors[t].at.bytes);
     }
   }
   /// After that.
   void expect_sums() {
-    ASSERT_EQ(gpus.synchronize(m_stream.get()), 0);
+    ASSERT_EQ(gpus.synchronize(stream()), 0);
     for_all([&](std::size_t t, std::size_t i, float seen) {
       ASSERT_EQ(seen, sum_of(t, i)) << "tensor " << t << ", element " << i;
     });
   }
   void expect_sums_or_nans() {
-    ASSERT_EQ(gpus.synchronize(m_stream.get()), 0);
+    ASSERT_EQ(gpus.synchronize(stream()), 0);
     for_all([&](std::size_t t, std::size_t i, float seen) {
       ASSERT_TRUE(seen == sum_of(t, i) || std::isnan(seen))
           << seen << " in tensor " << t << ", element " << i;
     });
   }
   [[nodiscard]] bool on_gpu(std::size_t t) const {
-    const std::vector<float> there = floats(m_gradients[t].data(), m_tensors[t].at.bytes);
+    const std::vector<float> there = floats(now().gradients[t].data(), m_tensors[t].at.bytes);
     return there.front() == sum_of(t, 0) && there.back() == sum_of(t, there.size() - 1);
   }
-  [[nodiscard]] GpuStream stream() const { return m_stream.get(); }
+  [[nodiscard]] GpuStream stream() const { return now().stream.get(); }
   [[nodiscard]] std::size_t tensors() const { return m_tensors.size(); }
   [[nodiscard]] std::uint32_t parts() const { return static_cast<std::uint32_t>(m_parts.size()); }
 
@@ -134,7 +138,7 @@ public:
 
 private:
   [[nodiscard]] float sum_of(std::size_t t, std::size_t i) const {
-    return m_made[t][i] * static_cast<float>(k_factor) + 5000;
+    return now().made[t][i] * static_cast<float>(k_factor) + 5000;
   }
   [[nodiscard]] bool gate_is_open(std::uint32_t p) const {
     bool open = true;
@@ -157,26 +161,32 @@ private:
     }
   }
   void for_all(const std::function<void(std::size_t, std::size_t, float)>& act) {
-    for (std::size_t t = 0; t < m_seen.size(); ++t) {
-      for (std::size_t i = 0; i < m_seen[t].size(); ++i) {
-        act(t, i, m_seen[t][i]);
+    for (std::size_t t = 0; t < m_tensors.size(); ++t) {
+      for (std::size_t i = 0; i < now().seen[t].size(); ++i) {
+        act(t, i, now().seen[t][i]);
       }
     }
   }
   /// By the program, whose calls are not those that fail.
   void copy(std::byte* to, const void* from, std::uint64_t bytes) {
     const std::optional<std::size_t> left = std::exchange(gpus.calls_left, std::nullopt);
-    ASSERT_EQ(gpus.copy(to, static_cast<const std::byte*>(from), bytes, m_stream.get()), 0);
+    ASSERT_EQ(gpus.copy(to, static_cast<const std::byte*>(from), bytes, stream()), 0);
     gpus.calls_left = left;
   }
 
   std::vector<Staging::Place> m_tensors;
   std::vector<Stretch> m_parts;
   Mapping m_memory;
-  std::vector<std::vector<float>> m_made, m_seen;
+  /// Of every other step: its program's stream does not wait for the other one's.
+  struct Half {
+    std::vector<std::vector<float>> made, seen;
+    std::vector<GpuMemory> gradients;
+    GpuOwned<GpuStream> stream;
+  };
+  [[nodiscard]] Half& now() { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
+  [[nodiscard]] const Half& now() const { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
+  std::array<Half, 2> m_halves;
   std::vector<std::byte> m_rubbish = std::vector<std::byte>(1U << 16U, std::byte{0x55});
-  std::vector<GpuMemory> m_gradients;
-  GpuOwned<GpuStream> m_stream;
   int m_step = 0;
   std::set<std::size_t> m_ready;
   std::set<std::uint32_t> m_arrived, m_summed;

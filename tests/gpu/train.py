@@ -122,7 +122,7 @@ def worker(options):
 
     def step():
         optimizer.zero_grad(set_to_none=False)
-        with torch.autocast(options.device, dtype=torch.bfloat16):
+        with torch.autocast(options.device, dtype=torch.bfloat16, enabled=options.device == "cuda"):
             value = loss(trained(*inputs))
         value.backward()
         if mode == "attach":

@@ -98,7 +98,8 @@ public:
     if (!m_arrived.contains(p) || !m_summed.insert(p).second) {
       return;
     }
-    for_elements(p, [&](std::size_t t, std::size_t i, float* here) { *here = sum_of(t, i); });
+    for_elements(p,
+                 [&](std::size_t t, std::size_t i, float* here) { *here = sum_of(now(), t, i); });
     staging->summed(p);
   }
   [[nodiscard]] bool all_summed() const { return m_summed.size() == m_parts.size(); }
@@ -106,29 +107,33 @@ public:
 
   /// The optimizer reads the sums and leaves something else in the gradients.
   void use() {
+    now().used = true;
     for (std::size_t t = 0; t < m_tensors.size(); ++t) {
       copy(reinterpret_cast<std::byte*>(now().seen[t].data()), now().gradients[t].data(),
            m_tensors[t].at.bytes);
       copy(now().gradients[t].data(), m_rubbish.data(), m_tensors[t].at.bytes);
     }
   }
-  /// After that.
+  /// After that, in this step and the one before.
   void expect_sums() {
-    ASSERT_EQ(gpus.synchronize(stream()), 0);
-    for_all([&](std::size_t t, std::size_t i, float seen) {
-      ASSERT_EQ(seen, sum_of(t, i)) << "tensor " << t << ", element " << i;
-    });
+    for (const Half& half : m_halves) {
+      ASSERT_EQ(gpus.synchronize(half.stream.get()), 0);
+      for_all(half, [&](std::size_t t, std::size_t i, float seen) {
+        ASSERT_EQ(seen, sum_of(half, t, i)) << "tensor " << t << ", element " << i;
+      });
+    }
   }
   void expect_sums_or_nans() {
     ASSERT_EQ(gpus.synchronize(stream()), 0);
-    for_all([&](std::size_t t, std::size_t i, float seen) {
-      ASSERT_TRUE(seen == sum_of(t, i) || std::isnan(seen))
+    for_all(now(), [&](std::size_t t, std::size_t i, float seen) {
+      ASSERT_TRUE(seen == sum_of(now(), t, i) || std::isnan(seen))
           << seen << " in tensor " << t << ", element " << i;
     });
   }
   [[nodiscard]] bool on_gpu(std::size_t t) const {
     const std::vector<float> there = floats(now().gradients[t].data(), m_tensors[t].at.bytes);
-    return there.front() == sum_of(t, 0) && there.back() == sum_of(t, there.size() - 1);
+    return there.front() == sum_of(now(), t, 0) &&
+           there.back() == sum_of(now(), t, there.size() - 1);
   }
   [[nodiscard]] GpuStream stream() const { return now().stream.get(); }
   [[nodiscard]] std::size_t tensors() const { return m_tensors.size(); }
@@ -137,8 +142,17 @@ public:
   FakeGpus gpus{1};
 
 private:
-  [[nodiscard]] float sum_of(std::size_t t, std::size_t i) const {
-    return now().made[t][i] * static_cast<float>(k_factor) + 5000;
+  /// Of every other step: its program's stream does not wait for the other one's.
+  struct Half {
+    std::vector<std::vector<float>> made, seen;
+    std::vector<GpuMemory> gradients;
+    GpuOwned<GpuStream> stream;
+    bool used = false;
+  };
+  [[nodiscard]] Half& now() { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
+  [[nodiscard]] const Half& now() const { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
+  static float sum_of(const Half& half, std::size_t t, std::size_t i) {
+    return half.made[t][i] * static_cast<float>(k_factor) + 5000;
   }
   [[nodiscard]] bool gate_is_open(std::uint32_t p) const {
     bool open = true;
@@ -160,10 +174,11 @@ private:
       }
     }
   }
-  void for_all(const std::function<void(std::size_t, std::size_t, float)>& act) {
-    for (std::size_t t = 0; t < m_tensors.size(); ++t) {
-      for (std::size_t i = 0; i < now().seen[t].size(); ++i) {
-        act(t, i, now().seen[t][i]);
+  static void for_all(const Half& half,
+                      const std::function<void(std::size_t, std::size_t, float)>& act) {
+    for (std::size_t t = 0; half.used && t < half.seen.size(); ++t) {
+      for (std::size_t i = 0; i < half.seen[t].size(); ++i) {
+        act(t, i, half.seen[t][i]);
       }
     }
   }
@@ -177,14 +192,6 @@ private:
   std::vector<Staging::Place> m_tensors;
   std::vector<Stretch> m_parts;
   Mapping m_memory;
-  /// Of every other step: its program's stream does not wait for the other one's.
-  struct Half {
-    std::vector<std::vector<float>> made, seen;
-    std::vector<GpuMemory> gradients;
-    GpuOwned<GpuStream> stream;
-  };
-  [[nodiscard]] Half& now() { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
-  [[nodiscard]] const Half& now() const { return m_halves[static_cast<std::size_t>(m_step % 2)]; }
   std::array<Half, 2> m_halves;
   std::vector<std::byte> m_rubbish = std::vector<std::byte>(1U << 16U, std::byte{0x55});
   int m_step = 0;

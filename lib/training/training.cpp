@@ -8,19 +8,15 @@
 #include "core/processors.hpp"
 #include "core/threads.hpp"
 #include "core/version.hpp"
-#include "documents/document.hpp"
 #include "documents/own_machines.hpp"
 #include "kernels/scale.hpp"
-#include "launch/environment.hpp"
 #include "launch/peer_fields.hpp"
-#include "planning/planned_profile.hpp"
 #include "run/checks.hpp"
-#include "run/pass_crew.hpp"
 #include "run/placement.hpp"
 #include "run/transports.hpp"
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/parts.hpp"
+#include "training/of_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -35,90 +31,6 @@ namespace {
 /// Between steps: a rank may validate for as long as it likes.
 constexpr Seconds k_no_limit{1e9};
 constexpr std::size_t k_kept_steps = 1000;
-
-/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers, or
-/// that counts on more than a training program does.
-void require_plain_sums(const Plan& plan, const std::string& file) {
-  const char* const what = plan.collective != Collective::all_reduce ? "is no all-reduce"
-                           : plan.asynchronous                       ? "is asynchronous"
-                           : plan.update    ? "makes the optimizer's step, which is the program's"
-                           : plan.one_queue ? "shows a deadlock"
-                                            : nullptr;
-  if (what != nullptr) {
-    fail(ErrorKind::input, fmt::format("{}: the plan {}; plan for plain sums", file, what));
-  }
-  if (plan.passes && !in_gradient_order(plan.parts)) {
-    fail(ErrorKind::input,
-         fmt::format("{}: the plan hides traffic behind the next forward pass, and a training "
-                     "program waits for all gradients before it; plan with --order gradient",
-                     file));
-  }
-}
-
-Workload workload_of(const Plan& plan, const TrainingOptions& options) {
-  std::optional<PlannedWorkload> found;
-  if (options.workload.empty()) {
-    found = find_workload(plan.workload, options.plan);
-    if (!found) {
-      fail(ErrorKind::input,
-           fmt::format("neither a shipped workload nor a file beside {} is '{}' ({}), which it was "
-                       "made from; copy its file there, or name it as the workload",
-                       options.plan, plan.workload.name, plan.workload.digest));
-    }
-  } else {
-    found = PlannedWorkload{read_workload(options.workload), options.workload};
-  }
-  const GradientLayout layout = layout_of(found->workload);
-  if (layout.runs != plan.runs || layout.total_bytes != plan.gradient_bytes) {
-    fail(ErrorKind::input, fmt::format("{} is not the workload that {} was made from: its "
-                                       "gradients lie otherwise",
-                                       found->file, options.plan));
-  }
-  return std::move(found->workload);
-}
-
-/// Whose tensors are the plan's parts, in the order in which they lie.
-Workload parts_as_workload(const Plan& plan) {
-  const std::vector<DType> dtypes = part_dtypes(plan);
-  Workload workload;
-  workload.name = plan.workload.name;
-  for (const std::size_t p : plan.parts.by_offset()) {
-    workload.tensors.push_back({fmt::format("part {}", p), // as the plan counts
-                                plan.parts.bytes[p] / size_of(dtypes[p]), dtypes[p]});
-  }
-  return workload;
-}
-
-std::vector<Staging::Place> places_of(const Workload& workload, const GradientLayout& layout) {
-  std::vector<Staging::Place> places;
-  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-    const Tensor& tensor = workload.tensors[t];
-    places.push_back({{layout.tensor_offset_bytes[t], tensor.bytes()}, tensor.dtype});
-  }
-  return places;
-}
-
-std::vector<Stretch> stretches_of(const Parts& parts) {
-  std::vector<Stretch> stretches;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    stretches.push_back({parts.offset_bytes[p], parts.bytes[p]});
-  }
-  return stretches;
-}
-
-JobEnvironment environment_for(const Plan& plan, const std::string& file) {
-  const std::optional<JobEnvironment> job = job_from_environment();
-  const std::size_t ranks = plan.ranks.size();
-  if (!job && ranks > 1) {
-    fail(ErrorKind::input,
-         fmt::format("{}: the plan is for {} ranks and no launcher says which this is; set RANK, "
-                     "WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
-                     file, ranks));
-  }
-  JobEnvironment mine = job.value_or(JobEnvironment());
-  check_rank_count(plan, file, mine.size);
-  return mine;
-}
 
 void add(std::deque<double>& times, double seconds) {
   times.push_back(seconds);
@@ -147,7 +59,8 @@ struct Training::Arrival {
 Training::Training(const TrainingOptions& options)
     : m_plan(read_plan(options.plan)), m_link(link_to(options.plan, canonical_text(m_plan))) {
   require_plain_sums(m_plan, options.plan);
-  m_workload = options.by_parts ? parts_as_workload(m_plan) : workload_of(m_plan, options);
+  m_workload = options.by_parts ? parts_as_workload(m_plan)
+                                : workload_of(m_plan, options.plan, options.workload);
   m_layout = layout_of(m_workload);
   m_workers = static_cast<std::size_t>(
       std::count_if(m_plan.ranks.begin(), m_plan.ranks.end(), [](auto& r) { return r.worker; }));
@@ -391,6 +304,7 @@ void Training::step() {
   if (worker()) {
     add(m_times.step, seconds_between(m_began_ns, now_ns));
     add(m_times.exposed, seconds_between(m_ready_ns, now_ns));
+    add(m_times.gradients, seconds_between(m_first_ready_ns, m_ready_ns));
   }
   ++m_steps;
   m_step = Step::over;
@@ -441,6 +355,7 @@ void Training::begin() {
   m_step = Step::under_way;
   m_wish = Wish::step;
   m_began_ns = monotonic_ns();
+  m_first_ready_ns = 0;
   m_open = true;
   m_changed.notify_all();
 }
@@ -481,68 +396,13 @@ void Training::ready(std::size_t first, std::size_t count) {
     scale(lanes.subspan(offset, bytes), tensors()[t].dtype, m_factor);
   }
   m_ready_ns = monotonic_ns();
+  note_first(m_ready_ns);
   m_engine->gates->open(first, count);
 }
 
-void Training::use_gpu(int device) {
-  std::string why_not;
-  GpuLibrary* const gpus = gpu_library(&why_not);
-  if (gpus == nullptr) {
-    fail(ErrorKind::unavailable, "no GPU can be used: " + why_not);
-  }
-  const std::lock_guard lock(m_mutex);
-  throw_failure();
-  if (!worker()) {
-    fail(ErrorKind::input, fmt::format("rank {} only sums, and has no gradients", rank()));
-  }
-  if (m_plan.fixed_point) {
-    fail(ErrorKind::input, fmt::format("{}: the plan sums whole numbers, which gradients on a GPU "
-                                       "are not turned into; plan for plain sums",
-                                       m_plan_file));
-  }
-  if (m_step != Step::none || m_wish != Wish::none || m_engine->staging) {
-    fail(ErrorKind::input, m_engine->staging ? "the session uses a GPU already"
-                                             : "a step is under way: wait for it first");
-  }
-  m_engine->staging =
-      std::make_unique<Staging>(*gpus, device, buffer(), places_of(m_workload, m_layout),
-                                stretches_of(m_plan.parts), m_factor);
-  m_engine->gates->use(*m_engine->staging);
-  m_device = device;
-}
-
-Staging& Training::staging() const {
-  if (!m_engine->staging) {
-    fail(ErrorKind::input, "the session uses no GPU: name it first");
-  }
-  return *m_engine->staging;
-}
-
-void Training::ready_on_stream(std::size_t tensor, std::byte* gradient, void* stream) {
-  Staging& on_gpu = staging();
-  take(tensor, 1);
-  on_gpu.ready(tensor, gradient, {m_device, stream});
-  m_engine->gates->open(tensor, 1);
-}
-
-void Training::wait_on_stream(void* stream) {
-  Staging& on_gpu = staging();
-  require_open();
-  {
-    const std::lock_guard lock(m_mutex);
-    throw_failure();
-  }
-  if (const std::size_t missing = m_engine->gates->closed(); missing > 0) {
-    fail(ErrorKind::input,
-         fmt::format("{} of {} tensors are not ready in this step", missing, tensors().size()));
-  }
-  try {
-    on_gpu.wait({m_device, stream});
-  } catch (const Error&) {
-    const std::lock_guard lock(m_mutex);
-    throw_failure(); // what has ended the job came first
-    throw;
-  }
+void Training::note_first(std::int64_t ready_ns) {
+  std::int64_t none = 0;
+  m_first_ready_ns.compare_exchange_strong(none, ready_ns);
 }
 
 bool Training::summed_within(std::size_t first, std::size_t count, std::optional<Seconds> limit) {
@@ -657,6 +517,10 @@ std::string Training::report() const {
   const double contention = contention_seconds(m_plan.prediction);
   const auto exposed = [&](double seconds) { return std::max(0.0, seconds - passes - contention); };
   const double measured = median({m_times.exchange.begin(), m_times.exchange.end()});
+  double gradients = 0; // after the first one
+  for (std::size_t l = 1; m_plan.passes && l < m_plan.passes->size(); ++l) {
+    gradients += m_plan.passes->backward_seconds[l];
+  }
   Json json{
       {"reckon", k_version},
       {"plan", {{"name", m_link.name}, {"digest", m_link.digest}}},
@@ -674,11 +538,13 @@ std::string Training::report() const {
       {"step_seconds", of(m_times.step)},
       {"exposed_seconds", of(m_times.exposed)},
       {"exchange_seconds", of(m_times.exchange)},
+      {"gradients_seconds", of(m_times.gradients)},
       {"prediction",
        {{"seconds", exposed(m_plan.prediction.mid_seconds)},
         {"lo_seconds", exposed(m_plan.prediction.lo_seconds)},
         {"hi_seconds", exposed(m_plan.prediction.hi_seconds)},
         {"contention_seconds", contention},
+        {"gradients_seconds", gradients},
         {"measured_seconds", measured}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

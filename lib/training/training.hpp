@@ -117,6 +117,7 @@ private:
 
   [[nodiscard]] Staging& staging() const;
   void require_open() const;
+  void note_first(std::int64_t ready_ns);
   void require_tensors(std::size_t first, std::size_t count) const;
   void take(std::size_t first, std::size_t count);
   void prepare(const TrainingOptions& options, const JobEnvironment& job);
@@ -155,8 +156,9 @@ private:
   };
   std::unique_ptr<Engine> m_engine = std::make_unique<Engine>();
 
-  std::atomic<bool> m_open{false};         ///< a step has begun and is not known to be over
-  std::atomic<std::int64_t> m_ready_ns{0}; ///< monotonic: the last gradient of the step
+  std::atomic<bool> m_open{false};               ///< a step has begun and is not known to be over
+  std::atomic<std::int64_t> m_ready_ns{0};       ///< monotonic: the last gradient of the step
+  std::atomic<std::int64_t> m_first_ready_ns{0}; ///< the first one; 0: none yet
   std::atomic<bool> m_joined{false};
   std::stop_source m_cancel;
 
@@ -171,7 +173,7 @@ private:
   std::int64_t m_began_ns = 0;                         ///< monotonic: the step
   std::int64_t m_last_ready_ns = 0, m_last_end_ns = 0; ///< of the last step, rank 0's clock
   struct Times {                                       ///< in seconds, of the last steps
-    std::deque<double> step, exposed, exchange;
+    std::deque<double> step, exposed, exchange, gradients;
   } m_times;
 
   std::thread m_conductor; ///< last: it uses all of these

@@ -150,10 +150,13 @@ class Job:
 
     def summary(self):
         """report() in a line: a step's exposed communication, predicted and measured (from the last gradient that is ready
-        at any worker to the end)."""
+        at any worker to the end). Where the gradients were made in another time than the plan counts on, so is that."""
         report = self.report()
         predicted, measured = (report["prediction"][key] for key in ("seconds", "measured_seconds"))
         error = f" ({100 * (measured / predicted - 1):+.1f} %)" if predicted > 0 and measured > 0 else ""
+        made, recorded = report["gradients_seconds"]["p50"], report["prediction"]["gradients_seconds"]
+        if recorded > 0 and made > 0 and abs(made / recorded - 1) > 0.05:
+            error += f"; a backward pass took {1e3 * made:.4g} ms after its first gradient, and {1e3 * recorded:.4g} ms when it was recorded"
         return (f"{report['steps']} steps over {report['transport']}: exposed communication {1e3 * predicted:.4g} ms a step "
                 f"predicted, {1e3 * measured:.4g} ms measured{error}")
 

@@ -48,3 +48,14 @@ ranks_end() {
     rank=$((rank + 1))
   done
 }
+
+# The plans of train.py's models, for two workers and a server: ranks 0 to 2 of a new job.
+plan_for_models() {
+  local name
+  "$python" "$tests/train.py" record
+  for name in net odd; do
+    ok plan --profile byteps-cluster --workload $name.csv --workers 2 --servers 1 --part-bytes 1KiB --transport host --port-bandwidth 1GB/s -o $name-plan.json
+  done
+  torch_port=$(free_port)
+  new_job 3
+}

@@ -4,12 +4,7 @@ source "$(dirname "$0")/common.sh"
 [[ -e ${MADE_UP_GPU:-} ]] || skip "there is no library with a made-up GPU"
 export RECKON_LIBRARY=$MADE_UP_GPU
 
-"$python" "$tests/train.py" record
-for name in net odd; do
-  ok plan --profile byteps-cluster --workload $name.csv --workers 2 --servers 1 --part-bytes 1KiB --transport host --port-bandwidth 1GB/s -o $name-plan.json
-done
-torch_port=$(free_port)
-new_job 3
+plan_for_models
 start_rank 2 "$python" "$tests/serve.py" net-plan.json net-plan.json odd-plan.json
 for rank in 0 1; do
   RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$torch_port start_rank $rank "$python" "$tests/train.py" on-gpu

@@ -231,6 +231,13 @@ reckon_status reckon_ready_on_stream(reckon_session* session, size_t tensor, voi
   });
 }
 
+reckon_status reckon_follow_on_stream(reckon_session* session, void* stream) {
+  return with(session, [&](Training& training) {
+    training.follow_on_stream(stream);
+    return RECKON_OK;
+  });
+}
+
 reckon_status reckon_wait_on_stream(reckon_session* session, void* stream) {
   return with(session, [&](Training& training) {
     training.wait_on_stream(stream);

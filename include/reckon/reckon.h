@@ -200,6 +200,13 @@ RECKON_API reckon_status reckon_ready_on_stream(reckon_session* session, size_t 
                                                 void* gradient, void* stream);
 
 /**
+ * Work queued in `stream` after this sees the sums, in the GPU's memory, of the tensors that
+ * reckon_wait_for() has waited for in this step. The caller waits for nothing.
+ * @return RECKON_OK; RECKON_INPUT: reckon_use_gpu() was not called; errors as reckon_wait()
+ */
+RECKON_API reckon_status reckon_follow_on_stream(reckon_session* session, void* stream);
+
+/**
  * Once in a step, when all tensors are ready: work queued in `stream` after this sees the sums in
  * the GPU's memory, and the caller waits for nothing. The step is over, and the next may begin,
  * only when reckon_wait() returns RECKON_OK; call it before the next reckon_begin(). If the job

@@ -55,6 +55,10 @@ void Training::ready_on_stream(std::size_t tensor, std::byte* gradient, void* st
   m_engine->gates->open(tensor, 1);
 }
 
+void Training::follow_on_stream(void* stream) {
+  staging().follow({m_device, stream});
+}
+
 void Training::wait_on_stream(void* stream) {
   Staging& on_gpu = staging();
   require_open();

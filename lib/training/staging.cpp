@@ -170,6 +170,11 @@ void Staging::summed(std::uint32_t part) noexcept {
   }
 }
 
+void Staging::follow(GpuStream stream) {
+  const std::lock_guard lock(m_up_mutex);
+  end_uploads(stream);
+}
+
 void Staging::wait(GpuStream stream) {
   const std::lock_guard lock(m_up_mutex);
   if (m_released) {

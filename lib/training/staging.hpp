@@ -34,9 +34,10 @@ parts_of_tensors(std::span<const Stretch> tensors, std::span<const Stretch> part
 /// stream is held for sums (GpuLibrary::hold()) only when all gradients of the step have been
 /// queued.
 ///
-/// ready(), wait() and finish() are of the owner, who may call ready() from several threads; lanes
-/// call arrived() and summed() meanwhile. They throw Error{operation} where a call of the GPU's
-/// library fails, which ends the job: failure() then has the text for the others.
+/// ready(), follow(), wait() and finish() are of the owner, who may call ready() and follow() from
+/// several threads; lanes call arrived() and summed() meanwhile. They throw Error{operation} where
+/// a call of the GPU's library fails, which ends the job: failure() then has the text for the
+/// others.
 class Staging final : public PartsElsewhere {
 public:
   struct Place {
@@ -56,6 +57,8 @@ public:
   void ready(std::size_t tensor, std::byte* gradient, GpuStream stream);
   [[nodiscard]] bool arrived(std::uint32_t part) noexcept override;
   void summed(std::uint32_t part) noexcept override;
+  /// Later work in `stream` sees the sums that summed() has told of in this step.
+  void follow(GpuStream stream);
   /// Once in a step, when all its tensors are ready: later work in `stream` sees the sums. If the
   /// job fails it sees NaNs in their place, where they were not there yet.
   void wait(GpuStream stream);

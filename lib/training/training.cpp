@@ -8,6 +8,7 @@
 #include "core/processors.hpp"
 #include "core/threads.hpp"
 #include "core/version.hpp"
+#include "documents/document.hpp"
 #include "documents/own_machines.hpp"
 #include "kernels/scale.hpp"
 #include "launch/peer_fields.hpp"

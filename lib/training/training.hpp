@@ -88,6 +88,9 @@ public:
   /// The work in `stream` of the GPU makes the gradient of a tensor at `gradient`, where its sum
   /// comes as well: Staging::ready(). Never waits for another call.
   void ready_on_stream(std::size_t tensor, std::byte* gradient, void* stream);
+  /// Later work in `stream` of the GPU sees the sums of which summed_within() has said that they
+  /// are there.
+  void follow_on_stream(void* stream);
   /// Later work in `stream` of the GPU sees the sums, of a step in which all tensors are ready:
   /// Staging::wait(). The step is over when over_within() says so.
   void wait_on_stream(void* stream);

@@ -32,12 +32,17 @@ def is_capturing():
     return torch.cuda.is_current_stream_capturing()
 
 
+def use(job, device):
+    """Gradients may be on this GPU from now on; between two steps."""
+    job._call("reckon_use_gpu", 0 if device.index is None else device.index)
+
+
 class Gpu:
     """The GPU of a job: what attach() and ddp_hook() do with gradients there."""
 
     def __init__(self, job, device):
         self.job, self.device, self.held = job, device, {}
-        job._call("reckon_use_gpu", 0 if device.index is None else device.index)
+        use(job, device)
         job._on_gpu = self
 
     def ready(self, index, gradient):
@@ -53,3 +58,51 @@ class Gpu:
         """This thread's stream goes on when the sums are there; the thread does so now."""
         self.job._call("reckon_wait_on_stream", stream_of(self.device))
         self.held.clear()  # what takes their memory now is queued behind the sums
+
+
+class Side:
+    """A stream beside the program's: as a context, PyTorch queues in it."""
+
+    def __init__(self, device):
+        import torch
+
+        self.stream = torch.cuda.Stream(device)
+        self.address = self.stream.cuda_stream
+
+    def __enter__(self):
+        import torch
+
+        self.context = torch.cuda.stream(self.stream)
+        self.context.__enter__()
+
+    def __exit__(self, *error):
+        self.context.__exit__(*error)
+
+    def after(self, mark):
+        self.stream.wait_event(mark)
+
+    def keep(self, tensor):
+        """Its memory is not given away before what is queued here so far is over."""
+        tensor.record_stream(self.stream)
+
+    def follow(self, job):
+        """Goes on when the sums that job has waited for are in the GPU's memory."""
+        job._call("reckon_follow_on_stream", self.address)
+
+
+def is_on_gpu(tensor):
+    return tensor.device.type == "cuda"
+
+
+def mark_of(device):
+    """Of all that this thread has queued on the GPU so far."""
+    import torch
+
+    return torch.cuda.current_stream(device).record_event()
+
+
+def future_on(device):
+    """A future whose result is used on the GPU when what its setter has queued there is over."""
+    import torch
+
+    return torch.futures.Future(devices=[device])

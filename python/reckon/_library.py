@@ -51,6 +51,7 @@ FUNCTIONS = {
     "reckon_wait_for": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_double]),
     "reckon_use_gpu": (ctypes.c_int, [SESSION, ctypes.c_int]),
     "reckon_ready_on_stream": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]),
+    "reckon_follow_on_stream": (ctypes.c_int, [SESSION, ctypes.c_void_p]),
     "reckon_wait_on_stream": (ctypes.c_int, [SESSION, ctypes.c_void_p]),
     "reckon_wait": (ctypes.c_int, [SESSION, ctypes.c_double]),
     "reckon_serve": (ctypes.c_int, [SESSION, ctypes.c_double]),

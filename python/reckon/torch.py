@@ -28,7 +28,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import AllreduceOptions, Work
 
-from . import _library
+from . import _gpu, _library
 from ._job import SLICE_S, join
 from ._library import ReckonError
 
@@ -39,8 +39,9 @@ PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a
 LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
 
 
-Piece = collections.namedtuple("Piece", "data first count offset future result")
-Piece.__doc__ = """A stretch of a tensor in consecutive parts; future: of the tensor, `result`, at its last piece."""
+Piece = collections.namedtuple("Piece", "data first count offset pad future result")
+Piece.__doc__ = """A stretch of a tensor in consecutive parts; pad: its last part, on a GPU, where the tensor ends in it; future: of the
+tensor, `result`, at its last piece."""
 
 
 class Sum(Work):
@@ -78,7 +79,8 @@ class Stream:
     """Tensors of any size, one after another, through the parts of a plan, over and over: each begins with a part of its
     own, so that its sum waits for no other tensor. What is called in the same order at all workers gets the same parts.
 
-    One thread copies tensors in, another one copies sums out."""
+    One thread copies tensors in, another one copies sums out; of tensors on a GPU the library does so, and the threads only say
+    where they are."""
 
     def __init__(self, job):
         self.job = job
@@ -91,6 +93,7 @@ class Stream:
         self.item = self.memory.element_size()
         self.begins = [place.offset_bytes // self.item for place in job.tensors]
         self.ends = [begin + place.elements for begin, place in zip(self.begins, job.tensors)]
+        self.device = self.inward = self.outward = None
         self.next = len(self.ends)  # part; the last step is full, if there was one
         self.calls, self.pieces = queue.SimpleQueue(), queue.Queue()
         self.under_way = collections.deque([])
@@ -102,11 +105,14 @@ class Stream:
 
     def add(self, tensor):
         """Sums `tensor` in place. Returns the Work."""
-        work = Sum(torch.futures.Future())
+        on_gpu = _gpu.is_on_gpu(tensor)
+        if on_gpu and _gpu.is_capturing():
+            raise ReckonError("a CUDA graph is being captured: its replays would sum nothing")
+        work = Sum(_gpu.future_on(tensor.device) if on_gpu else torch.futures.Future())
         self.under_way.append(work)
         while self.under_way[0].is_completed():
             self.under_way.popleft()
-        self.calls.put((tensor, work.future))
+        self.calls.put((tensor, work.future, _gpu.mark_of(tensor.device) if on_gpu else None))
         return work
 
     def guarded(self, work, source):
@@ -129,8 +135,12 @@ class Stream:
                     source.task_done()
 
     def copy_in(self, call):
-        tensor, future = call
+        tensor, future, mark = call
         data = tensor.view(-1)
+        on_gpu = _gpu.is_on_gpu(tensor)
+        if on_gpu:
+            self.use(tensor.device)
+            self.inward.after(mark)
         while data.numel() > 0:
             if self.next == len(self.ends):
                 self.begin()
@@ -142,12 +152,44 @@ class Stream:
                 count += 1  # the rest of it
             end = self.ends[first + count - 1]
             now, data = data[:end - begin], data[end - begin:]
-            self.memory[begin:begin + now.numel()].copy_(now)
-            self.memory[begin + now.numel():end].zero_()
+            pad = None
+            if on_gpu:
+                pad = self.send_from_gpu(now, first, count)
+            else:
+                self.memory[begin:begin + now.numel()].copy_(now)
+                self.memory[begin + now.numel():end].zero_()
+                self.job.ready(first, count)
             self.next += count
-            self.job.ready(first, count)
             done = data.numel() == 0
-            self.pieces.put(Piece(now, first, count, begin, future if done else None, tensor if done else None))
+            self.pieces.put(Piece(now, first, count, begin, pad, future if done else None, tensor if done else None))
+
+    def use(self, device):
+        """The GPU of the tensors, from the first one on."""
+        if self.device is None:
+            if self.job._work is not None:  # of tensors on the processor
+                self.pieces.join()
+                self.job._work.wait()
+                self.next = len(self.ends)
+            _gpu.use(self.job, device)
+            self.device = device
+            self.inward, self.outward = _gpu.Side(device), _gpu.Side(device)
+        elif self.device != device:
+            raise ReckonError(f"a tensor is on {device} and others were on {self.device}; start one process for each GPU")
+
+    def send_from_gpu(self, data, first, count):
+        """Returns what holds the last part, where the tensor does not fill it."""
+        pad = None
+        for part in range(first, first + count):
+            begin, end = (at - self.begins[first] for at in (self.begins[part], self.ends[part]))
+            stretch = data[begin:end]
+            if stretch.numel() < end - begin:
+                with self.inward:
+                    pad = torch.zeros(end - begin, dtype=data.dtype, device=data.device)
+                    pad[:stretch.numel()].copy_(stretch)
+                stretch = pad
+            self.job._call("reckon_ready_on_stream", part, stretch.data_ptr(), self.inward.address)
+            self.job._missing.discard(part)
+        return pad
 
     def begin(self):
         """The next step takes the memory of the one before, whose sums are all copied out then."""
@@ -162,7 +204,20 @@ class Stream:
     def copy_out(self, piece):
         while self.job._call("reckon_wait_for", piece.first, piece.count, SLICE_S) == _library.PENDING:
             pass
-        piece.data.copy_(self.memory[piece.offset:piece.offset + piece.data.numel()])
+        if not _gpu.is_on_gpu(piece.data):
+            piece.data.copy_(self.memory[piece.offset:piece.offset + piece.data.numel()])
+            self.give(piece)
+            return
+        self.outward.follow(self.job)
+        with self.outward:
+            if piece.pad is not None:
+                begin = self.begins[piece.first + piece.count - 1] - piece.offset
+                piece.data[begin:].copy_(piece.pad[:piece.data.numel() - begin])
+                self.outward.keep(piece.pad)
+            self.give(piece)
+
+    @staticmethod
+    def give(piece):
         if piece.future is not None:
             piece.future.set_result([piece.result])
 
@@ -286,7 +341,7 @@ class ReckonGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=timeout)
         self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout)
-        self.stream, self.lock, self.told, self.of_world = None, threading.Lock(), False, of_world
+        self.stream, self.lock, self.of_world = None, threading.Lock(), of_world
         atexit.register(self.end)
 
     def getBackendName(self):
@@ -304,14 +359,11 @@ class ReckonGroup(dist.ProcessGroup):
 
     def is_for_the_plan(self, tensors, options):
         tensor = tensors[0]
-        return (self.of_world and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and tensor.device.type == "cpu" and
-                tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16) and
+        return (self.of_world and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and
+                tensor.device.type in ("cpu", "cuda") and tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16) and
                 tensor.numel() * tensor.element_size() >= SMALL)
 
     def allreduce(self, tensors, options=AllreduceOptions()):
-        if tensors[0].device.type == "cuda" and not self.told:
-            self.told = True
-            tell("tensors on a GPU go over Gloo in this back end; reckon.attach and reckon.ddp_hook send them over a plan")
         if not self.is_for_the_plan(tensors, options):
             return self.gloo.allreduce(tensors, options)
         stream = self.opened(tensors[0])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker of backend.sh: a program of torch.distributed, which knows nothing of plans but the name of the back end."""
+import ctypes
 import os
 import sys
 import time
@@ -107,8 +108,47 @@ def train(rank):
     assert torch.equal(theirs[0], theirs[1])
 
 
+def use_made_up_gpu():
+    """What is on the processor counts as on the GPU of the library that tests/torch/made_up_gpu.cpp makes."""
+    library = ctypes.CDLL(os.environ["RECKON_LIBRARY"])
+    library.made_up_stream.restype = ctypes.c_void_p
+    gpu = reckon._gpu
+
+    class Side:
+        address = library.made_up_stream()
+        used = []
+
+        def __init__(self, device):
+            pass
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, *error):
+            pass
+
+        def after(self, mark):
+            self.used.append("after")
+
+        def keep(self, tensor):
+            self.used.append("keep")
+
+        def follow(self, job):
+            job._call("reckon_follow_on_stream", self.address)
+            assert library.made_up_synchronize() == 0  # what PyTorch does on the processor waits for no stream
+            self.used.append("follow")
+
+    gpu.Side = Side
+    gpu.is_on_gpu = lambda tensor: True
+    gpu.is_capturing = lambda: False
+    gpu.mark_of = lambda device: None
+    gpu.future_on = lambda device: torch.futures.Future()
+    return Side.used
+
+
 def main():
     torch.set_num_threads(1)
+    used = use_made_up_gpu() if sys.argv[1] == "on-gpu" else None
     dist.init_process_group("reckon")
     rank = dist.get_rank()
     if sys.argv[1] == "dies":
@@ -126,6 +166,7 @@ def main():
     for part in (sums, others, train):
         part(rank)
         print(part.__name__, flush=True)
+    assert used is None or {"after", "keep", "follow"} == set(used), set(used)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,18 @@ ranks_end 0 0 0
 has_done_all
 grep -q 'reckon: sums over host, 2 workers and 1 servers' rank-0.err || fail "$(cat rank-0.err)"
 
+# The same with tensors on a made-up GPU.
+new_job 3
+RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
+server=$!
+usual=$RECKON_LIBRARY
+RECKON_LIBRARY=$MADE_UP_GPU
+start_worlds on-gpu
+RECKON_LIBRARY=$usual
+pids[2]=$server
+ranks_end 0 0 0
+has_done_all
+
 # A worker that dies is named.
 new_job 3
 RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &

@@ -14,6 +14,8 @@ DistributedDataParallel calls from C++ (so Python has to keep it until then)."""
 import atexit
 import collections
 import datetime
+import hashlib
+import json
 import os
 import pathlib
 import queue
@@ -34,39 +36,53 @@ from ._library import ReckonError
 
 COPIED_AT_ONCE = 4 << 20  # bytes: what has been copied travels while the rest is
 SMALL = 16 << 10  # bytes: what is shorter goes over Gloo
+JOIN_SECONDS = 60
 PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a single cell
 # What is summed, if nobody names a plan: the plan's gradient is as long, and longer tensors go through it again and again.
 LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
 
 
-Piece = collections.namedtuple("Piece", "data first count offset pad future result")
-Piece.__doc__ = """A stretch of a tensor in consecutive parts; pad: its last part, on a GPU, where the tensor ends in it; future: of the
-tensor, `result`, at its last piece."""
+Piece = collections.namedtuple("Piece", "data first count offset pad work tensor")
+Piece.__doc__ = """A stretch of `tensor` in consecutive parts; pad: its last part, on a GPU, where the tensor ends in it; work: the
+tensor's, at its last piece."""
 
 
 class Sum(Work):
     """An all-reduce under way."""
 
-    def __init__(self, future):
+    def __init__(self, done):
         super().__init__()
-        self.future = future
+        self.done, self.failure = done, None
+        # What is raised here is an error for C++ as well. A future's own set_exception() is one for Python alone, and
+        # DistributedDataParallel takes it for tensors.
+        self.future = done.then(self.unwrapped)
+
+    def unwrapped(self, done):
+        if self.failure is not None:
+            raise self.failure
+        return done.value()
+
+    def succeed(self, tensor):
+        self.done.set_result([tensor])
+
+    def fail(self, error):
+        self.failure = error
+        self.done.set_result([])
 
     def wait(self, timeout=datetime.timedelta(0)):
-        self.future.wait()  # raises what went wrong, which _create_work_from_future()'s does not in 1.13
+        self.done.wait()
+        if self.failure is not None:
+            raise self.failure
         return True
 
     def is_completed(self):
-        return self.future.done()
+        return self.done.done()
 
     def is_success(self):
-        return self.future.done() and self.exception() is None
+        return self.done.done() and self.failure is None
 
     def exception(self):
-        try:
-            self.future.value()
-        except Exception as error:
-            return error
-        return None
+        return self.failure
 
     def result(self):
         return self.future.value()
@@ -112,7 +128,7 @@ class Stream:
         self.under_way.append(work)
         while self.under_way[0].is_completed():
             self.under_way.popleft()
-        self.calls.put((tensor, work.future, _gpu.mark_of(tensor.device) if on_gpu else None))
+        self.calls.put((tensor, work, _gpu.mark_of(tensor.device) if on_gpu else None))
         return work
 
     def guarded(self, work, source):
@@ -127,15 +143,15 @@ class Stream:
                 work(item)
             except Exception as error:  # of whatever kind: a future has to say so
                 self.failure = self.failure or error
-                future = item.future if isinstance(item, Piece) else item[1]
-                if future is not None:
-                    future.set_exception(self.failure)
+                work_of = item.work if isinstance(item, Piece) else item[1]
+                if work_of is not None:
+                    work_of.fail(self.failure)
             finally:
                 if source is self.pieces:
                     source.task_done()
 
     def copy_in(self, call):
-        tensor, future, mark = call
+        tensor, work, mark = call
         data = tensor.view(-1)
         on_gpu = _gpu.is_on_gpu(tensor)
         if on_gpu:
@@ -161,7 +177,7 @@ class Stream:
                 self.job.ready(first, count)
             self.next += count
             done = data.numel() == 0
-            self.pieces.put(Piece(now, first, count, begin, pad, future if done else None, tensor if done else None))
+            self.pieces.put(Piece(now, first, count, begin, pad, work if done else None, tensor))
 
     def use(self, device):
         """The GPU of the tensors, from the first one on."""
@@ -218,8 +234,8 @@ class Stream:
 
     @staticmethod
     def give(piece):
-        if piece.future is not None:
-            piece.future.set_result([piece.result])
+        if piece.work is not None:
+            piece.work.succeed(piece.tensor)
 
     def end(self):
         """Waits for all that was added, and leaves with the other workers."""
@@ -235,10 +251,41 @@ class Stream:
 
 
 class Plan:
-    """Where the plan comes from, and how this process joins it."""
+    """Where the plan comes from, and how this process joins it. Raises ReckonError at all workers where one has another plan than
+    the others, or none that it can read, or the plan is for another world."""
 
     def __init__(self, store, rank, size, timeout):
-        self.store, self.rank, self.size, self.timeout = store, rank, size, timeout
+        self.store, self.rank, self.size = store, rank, size
+        self.join_seconds = min(JOIN_SECONDS, timeout.total_seconds())
+        named = os.environ.get("RECKON_PLAN")
+        mine = self.looked_at(named) if named else "-"
+        store.set(f"plan of {rank}", mine)
+        of_all = [store.get(f"plan of {other}").decode() for other in range(size)]
+        for other, its in enumerate(of_all):
+            if its.startswith("!"):
+                raise ReckonError(its[1:] if other == rank else f"worker {other}: {its[1:]}")
+            if its != of_all[0]:
+                raise ReckonError("RECKON_PLAN names another plan, or none, at " + f"worker {other} than at worker 0; set it to the "
+                                  "same file's content at all workers, or nowhere")
+
+    def looked_at(self, named):
+        """The digest of a plan that fits this world, else ! and the reason."""
+        try:
+            text = pathlib.Path(named).read_bytes()
+            ranks = json.loads(text)["ranks"]
+            workers = sum(rank["worker"] for rank in ranks)
+        except OSError as error:
+            return f"!RECKON_PLAN: {named}: {error.strerror}"
+        except (ValueError, KeyError, TypeError):
+            return f"!RECKON_PLAN: {named} is no plan of `reckon plan`"
+        servers = len(ranks) - workers
+        if workers != self.size:
+            return f"!{named} is for {workers} workers, and torch.distributed has {self.size}; plan with --workers {self.size}"
+        if servers and os.environ.get("RECKON_WORLD_SIZE") != str(len(ranks)):
+            return (f"!{named} is for {workers} workers and {servers} that only sum; set RECKON_WORLD_SIZE={len(ranks)}, "
+                    "RECKON_MASTER_ADDR and RECKON_MASTER_PORT at all of them, and start `python3 -m reckon PLAN` with "
+                    f"RECKON_RANK={workers} and so on")
+        return hashlib.sha256(text).hexdigest()
 
     def join(self, tensor):
         """Called by all workers at the first tensor that the plan is for."""
@@ -248,15 +295,10 @@ class Plan:
             before = dict(os.environ)
             os.environ.update(self.place())
             try:
-                job = join(plan, average=False, by_parts=True, join_seconds=self.timeout.total_seconds())
+                job = join(plan, average=False, by_parts=True, join_seconds=self.join_seconds)
             finally:
                 os.environ.clear()
                 os.environ.update(before)
-        if job.workers != self.size:
-            error = ReckonError(f"the plan has {job.workers} workers, and torch.distributed's world {self.size}; make one with "
-                                f"--workers {self.size}")
-            job.abandon(error)
-            raise error
         return job
 
     def place(self):
@@ -340,8 +382,8 @@ class ReckonGroup(dist.ProcessGroup):
     def __init__(self, store, rank, size, timeout, of_world):
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=timeout)
-        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout)
-        self.stream, self.lock, self.of_world = None, threading.Lock(), of_world
+        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout) if of_world and size > 1 else None
+        self.stream, self.lock = None, threading.Lock()
         atexit.register(self.end)
 
     def getBackendName(self):
@@ -359,7 +401,7 @@ class ReckonGroup(dist.ProcessGroup):
 
     def is_for_the_plan(self, tensors, options):
         tensor = tensors[0]
-        return (self.of_world and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and
+        return (self.plan is not None and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and
                 tensor.device.type in ("cpu", "cuda") and tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16) and
                 tensor.numel() * tensor.element_size() >= SMALL)
 
@@ -384,8 +426,13 @@ class ReckonGroup(dist.ProcessGroup):
         last = getattr(sys, "last_value", None)  # what has ended the program
         if last is not None:
             stream.job.abandon(f"{type(last).__name__}: {last}")
-        else:
+            return
+        try:
             stream.end()
+        except ReckonError as error:
+            if stream.failure is None:  # else the program knows
+                tell(error)
+            stream.job.abandon(error)
 
 
 def over_gloo(name):
@@ -412,4 +459,5 @@ def create(store, rank, size, timeout=datetime.timedelta(minutes=30)):
 groups = []
 
 
-dist.Backend.register_backend("reckon", create)
+if not hasattr(dist.Backend, "RECKON"):  # a notebook may load this again
+    dist.Backend.register_backend("reckon", create)

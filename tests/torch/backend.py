@@ -151,13 +151,21 @@ def main():
     used = use_made_up_gpu() if sys.argv[1] == "on-gpu" else None
     dist.init_process_group("reckon")
     rank = dist.get_rank()
-    if sys.argv[1] == "dies":
-        tensor = torch.ones(100_000)
-        dist.all_reduce(tensor)
+    if sys.argv[1] in ("dies", "dies-in-ddp"):
+        tensor, model = torch.ones(100_000), DistributedDataParallel(Net())
+
+        def once():
+            if sys.argv[1] == "dies":
+                dist.all_reduce(tensor)
+            else:
+                model(torch.ones(4, 128)).sum().backward()
+
+        for _ in range(3):  # DistributedDataParallel lays its buckets out anew after the first, over Gloo
+            once()
         if rank == 1:
             os.kill(os.getpid(), 9)
         try:
-            dist.all_reduce(tensor)
+            once()
         except RuntimeError as error:
             print(error, flush=True)
             time.sleep(0.1)

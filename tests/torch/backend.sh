@@ -51,17 +51,35 @@ pids[2]=$server
 ranks_end 0 0 0
 has_done_all
 
-# A worker that dies is named.
-new_job 3
-RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
-server=$!
-start_worlds dies
-pids[2]=$server
-ranks_end 4 137 4
-grep -q 'rank 1 (.*) died' rank-0.out || fail "$(cat rank-0.out rank-0.err)"
+# A worker that dies is named, to Python and through DistributedDataParallel's C++.
+for what in dies dies-in-ddp; do
+  new_job 3
+  RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
+  server=$!
+  start_worlds $what
+  pids[2]=$server
+  ranks_end 4 137 4
+  grep -q 'rank 1 (.*) died' rank-0.out || fail "$what: $(cat rank-0.out rank-0.err)"
+done
 
-# What cannot be is said.
+# What cannot be is said at all workers, before anything is summed.
+refused() { # refused TEXT [VARIABLE=VALUE of worker 1]
+  local rank port
+  port=$(free_port)
+  pids=()
+  for rank in 0 1; do
+    env $([[ $rank == 0 ]] || printf '%s' "${2:-}") RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" all > rank-$rank.out 2> rank-$rank.err &
+    pids[rank]=$!
+  done
+  ranks_end 1 1
+  for rank in 0 1; do
+    grep -qF -- "$1" rank-$rank.err || fail "no '$1' at rank $rank: $(cat rank-$rank.err)"
+  done
+}
+refused 'No such file or directory' RECKON_PLAN=nope.json
+refused 'is no plan' RECKON_PLAN=model.csv
+refused 'names another plan, or none, at worker 1' RECKON_PLAN=
+ok plan --profile byteps-cluster --workload model.csv --workers 3 --servers 0 --transport host --port-bandwidth 1GB/s -o three.json
+RECKON_PLAN=$PWD/three.json refused 'is for 3 workers, and torch.distributed has 2'
 unset RECKON_WORLD_SIZE
-start_worlds all
-ranks_end 1 1
-grep -qi 'ranks' rank-0.err || fail "$(cat rank-0.err)"
+refused 'set RECKON_WORLD_SIZE=3'

@@ -36,6 +36,7 @@ from ._library import ReckonError
 
 COPIED_AT_ONCE = 4 << 20  # bytes: what has been copied travels while the rest is
 SMALL = 16 << 10  # bytes: what is shorter goes over Gloo
+TYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}  # as plans call them
 JOIN_SECONDS = 60
 PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a single cell
 # What is summed, if nobody names a plan: the plan's gradient is as long, and longer tensors go through it again and again.
@@ -152,7 +153,7 @@ class Stream:
 
     def copy_in(self, call):
         tensor, work, mark = call
-        data = tensor.view(-1)
+        data = tensor.detach().view(-1)
         on_gpu = _gpu.is_on_gpu(tensor)
         if on_gpu:
             self.use(tensor.device)
@@ -265,8 +266,8 @@ class Plan:
             if its.startswith("!"):
                 raise ReckonError(its[1:] if other == rank else f"worker {other}: {its[1:]}")
             if its != of_all[0]:
-                raise ReckonError("RECKON_PLAN names another plan, or none, at " + f"worker {other} than at worker 0; set it to the "
-                                  "same file's content at all workers, or nowhere")
+                raise ReckonError(f"RECKON_PLAN names another plan, or none, at worker {other} than at worker 0; let it be the same "
+                                  "plan at all workers")
 
     def looked_at(self, named):
         """The digest of a plan that fits this world, else ! and the reason."""
@@ -315,7 +316,7 @@ class Plan:
         if self.rank == 0:
             try:
                 self.store.set(key, "+" + make())
-            except ReckonError as error:
+            except Exception as error:  # the others wait for it
                 self.store.set(key, f"-{error}")
         text = self.store.get(key).decode()
         if text[0] == "-":
@@ -332,8 +333,7 @@ class Plan:
 
         def make():
             elements = min(max(2 * tensor.numel() * tensor.element_size(), LEAST_GRADIENT), MOST_GRADIENT) // tensor.element_size()
-            kind = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}[tensor.dtype]
-            (folder / "tensors.csv").write_text(f"name,elements,dtype\nall,{elements},{kind}\n")
+            (folder / "tensors.csv").write_text(f"name,elements,dtype\nall,{elements},{TYPES[tensor.dtype]}\n")
             tell(f"measures this machine for {PROBE_SECONDS[0]} s; RECKON_PLAN=file spares that")
             for seconds in PROBE_SECONDS:
                 # Any cell of this case is enough for a plan; all others would not fit into the time.
@@ -351,7 +351,7 @@ class Plan:
 
 
 def run(*arguments):
-    program = os.environ.get("RECKON") or shutil.which("reckon") or beside_the_library()
+    program = shutil.which("reckon") or beside_the_library()
     ended = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
@@ -402,7 +402,7 @@ class ReckonGroup(dist.ProcessGroup):
     def is_for_the_plan(self, tensors, options):
         tensor = tensors[0]
         return (self.plan is not None and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and
-                tensor.device.type in ("cpu", "cuda") and tensor.is_contiguous() and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16) and
+                tensor.device.type in ("cpu", "cuda") and tensor.dtype in TYPES and tensor.is_contiguous() and
                 tensor.numel() * tensor.element_size() >= SMALL)
 
     def allreduce(self, tensors, options=AllreduceOptions()):
@@ -450,13 +450,9 @@ for _name in ("broadcast", "allgather", "_allgather_base", "allgather_coalesced"
 
 
 def create(store, rank, size, timeout=datetime.timedelta(minutes=30)):
-    """The first group of a program is its world, and has the plan."""
-    group = ReckonGroup(store, rank, size, timeout, of_world=not groups)
-    groups.append(group)
-    return group
+    """The group of all workers, which comes before all others, has the plan."""
+    return ReckonGroup(store, rank, size, timeout, of_world=not dist.is_initialized())
 
-
-groups = []
 
 
 if not hasattr(dist.Backend, "RECKON"):  # a notebook may load this again

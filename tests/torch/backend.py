@@ -65,6 +65,9 @@ def others(rank):
     names = [None] * WORKERS
     dist.all_gather_object(names, f"worker {rank}")
     assert names == ["worker 0", "worker 1"], names
+    leaf = numbers(50_000, rank, 8).requires_grad_()
+    dist.all_reduce(leaf)
+    assert torch.equal(leaf.detach(), sum(numbers(50_000, r, 8) for r in range(WORKERS)))
     some = dist.new_group([0])
     if rank == 0:
         alone = torch.ones(50_000)
@@ -174,6 +177,15 @@ def main():
     for part in (sums, others, train):
         part(rank)
         print(part.__name__, flush=True)
+    if used is None:
+        dist.destroy_process_group()  # a program may begin again
+        os.environ["MASTER_PORT"] = sys.argv[2]
+        if "RECKON_WORLD_SIZE" not in os.environ:
+            dist.init_process_group("reckon")
+            tensor = numbers(50_000, rank, 9)
+            dist.all_reduce(tensor)
+            expect_sum(tensor, 9, 50_000)
+            print("again", flush=True)
     assert used is None or {"after", "keep", "follow"} == set(used), set(used)
 
 

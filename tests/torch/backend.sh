@@ -5,25 +5,26 @@ source "$(dirname "$0")/common.sh"
 needs_library
 
 start_worlds() { # start_worlds WHAT: the workers, as ranks 0 and 1 of new_job or of nothing
-  local rank port
+  local rank port next
   port=$(free_port)
+  next=$(free_port)
   pids=()
   for rank in 0 1; do
-    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" "$1" > rank-$rank.out 2> rank-$rank.err &
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" "$1" "$next" > rank-$rank.out 2> rank-$rank.err &
     pids[rank]=$!
   done
 }
 
-has_done_all() {
+has_done() { # has_done WHAT
   for rank in 0 1; do
-    [[ $(tr '\n' ' ' < rank-$rank.out) == "sums others train " ]] || fail "rank $rank: $(cat rank-$rank.out rank-$rank.err)"
+    [[ $(tr '\n' ' ' < rank-$rank.out) == "$1 " ]] || fail "rank $rank: $(cat rank-$rank.out rank-$rank.err)"
   done
 }
 
 # Nobody has written a plan.
 start_worlds all
 ranks_end 0 0
-has_done_all
+has_done "sums others train again"
 grep -q 'reckon: sums over .*, 2 workers and 0 servers' rank-0.err || fail "$(cat rank-0.err)"
 
 # A plan with a server, which torch.distributed does not know of.
@@ -36,7 +37,7 @@ export RECKON_PLAN=$PWD/plan.json
 start_worlds all
 pids[2]=$server
 ranks_end 0 0 0
-has_done_all
+has_done 'sums others train'
 grep -q 'reckon: sums over host, 2 workers and 1 servers' rank-0.err || fail "$(cat rank-0.err)"
 
 # The same with tensors on a made-up GPU.
@@ -49,7 +50,7 @@ start_worlds on-gpu
 RECKON_LIBRARY=$usual
 pids[2]=$server
 ranks_end 0 0 0
-has_done_all
+has_done 'sums others train'
 
 # A worker that dies is named, to Python and through DistributedDataParallel's C++.
 for what in dies dies-in-ddp; do

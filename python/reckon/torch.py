@@ -379,10 +379,10 @@ def free_port():
 class ReckonGroup(dist.ProcessGroup):
     """Sums over a plan, and all else over Gloo."""
 
-    def __init__(self, store, rank, size, timeout, of_world):
+    def __init__(self, store, rank, size, timeout, of_all):
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=timeout)
-        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout) if of_world and size > 1 else None
+        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout) if of_all and size > 1 else None
         self.stream, self.lock = None, threading.Lock()
         atexit.register(self.end)
 
@@ -450,8 +450,9 @@ for _name in ("broadcast", "allgather", "_allgather_base", "allgather_coalesced"
 
 
 def create(store, rank, size, timeout=datetime.timedelta(minutes=30)):
-    """The group of all workers, which comes before all others, has the plan."""
-    return ReckonGroup(store, rank, size, timeout, of_world=not dist.is_initialized())
+    """The first group of all workers has the plan: the world, or one in the world of another back end."""
+    of_all = not dist.is_initialized() or (size == dist.get_world_size() and dist.get_backend() != "reckon")
+    return ReckonGroup(store, rank, size, timeout, of_all)
 
 
 

@@ -19,7 +19,7 @@ from reproduction.pages import Page, grouped, publish
 
 RANK_PROGRAM = ROOT / "scripts/reproduction/training_rank.py"
 PARTS = ("netlab", "machine", "killed")
-BATCHES = {"resnet18": 4, "transformer": 2}  # samples of a worker
+BATCHES = {"resnet18": 4, "transformer": 2, "naps": 2}  # samples of a worker
 WORKERS, SERVERS = 4, (0, 2, 4)
 WARM_UP = {"netlab": 1, "machine": 2}
 STEPS = {"netlab": 4, "machine": 10}
@@ -27,7 +27,7 @@ COMPARED = 5  # steps whose losses are compared with those of one process
 PORT = 29700
 KILLED_RANK, KILLED_STEP = 1, 3
 NAMES = {"none": "no communication", "ddp": "DDP over gloo", "after": "plan, after the pass", "overlapped": "plan, overlapped",
-         "hook": "DDP with ddp_hook"}
+         "hook": "DDP with ddp_hook", "backend": "DDP over reckon.torch"}
 SETTINGS = {"netlab": f"{WORKERS} workers on netlab", "machine": "one machine"}
 QUIET = 1  # load average: above it other programs are at work
 
@@ -153,7 +153,7 @@ def compare(place, model, workers, servers, profile, transport, part, steps, los
     forward, backward = passes_of(workload)
     modes = [("none", None), ("ddp", None)] if servers == 0 else []
     modes += [("after", str(place.folder / f"{model}-{workers}+{servers}-after.json")), ("overlapped", str(beside_path)),
-              ("hook", str(beside_path))]
+              ("hook", str(beside_path)), ("backend", str(beside_path))]
     say(f"{part}: {model}, {workers} workers, {servers} servers: predicted {step_seconds:.3f} s overlapped, {exposed:.3f} s exposed")
     warm_up = WARM_UP[part]
     ranks = place.train(model, workers, workers + servers, modes, warm_up + steps)
@@ -161,7 +161,7 @@ def compare(place, model, workers, servers, profile, transport, part, steps, los
                  "overlapped": (step_seconds, exposed)}
     rows = []
     for mode, of_plan in modes:
-        strategy = {"after": after, "overlapped": beside, "hook": beside}.get(mode, {}).get("strategy", "")
+        strategy = {"after": after, "overlapped": beside, "hook": beside, "backend": beside}.get(mode, {}).get("strategy", "")
         row = {"model": model, "workers": workers, "servers": servers, "mode": mode, "strategy": strategy,
                "forward": forward, "backward": backward, "bytes": beside["gradient_bytes"],
                "predicted_step": predicted.get(mode, (None, None))[0], "predicted_exposed": predicted.get(mode, (None, None))[1],
@@ -259,7 +259,7 @@ def write_plot(work, picture, rows):
               f"set multiplot layout 1,{len(models)}", "set style data histograms", "set style histogram rowstacked",
               "set style fill solid 0.8", "set boxwidth 0.7", "set xtics rotate by -40", "set grid ytics", "set yrange [0:*]",
               "set ylabel 'seconds of a step'", "set key outside top center horizontal"]
-    short = {"none": "none", "ddp": "DDP gloo", "after": "after", "overlapped": "overlapped", "hook": "hook"}
+    short = {"none": "none", "ddp": "DDP gloo", "after": "after", "overlapped": "overlapped", "hook": "hook", "backend": "backend"}
     for index, model in enumerate(models):
         values = []
         for r in (r for r in rows if r["model"] == model):

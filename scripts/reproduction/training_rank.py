@@ -16,6 +16,7 @@ import torch.distributed
 import torch.nn.functional as F
 
 import reckon
+import reckon.torch
 
 CLASSES, WORDS, TOKENS = 100, 2000, 16
 RATE = 1e-4  # of SGD: at 0.01 ResNet-18 makes differences of 1e-7, of sums in another order, to 1e-4 within five steps
@@ -48,7 +49,40 @@ def transformer_data(batch, generator):
     return words, words.roll(-1, 1).flatten()
 
 
-MODELS = {"resnet18": (resnet18_model, resnet18_data), "transformer": (Transformer, transformer_data)}
+MODELS = {"resnet18": (resnet18_model, resnet18_data), "transformer": (Transformer, transformer_data),
+          "naps": (Naps, naps_data)}
+
+
+class Nap(torch.autograd.Function):
+    """A pass of a device of its own, which hardly needs the processor."""
+
+    @staticmethod
+    def forward(context, samples):
+        time.sleep(0.01)
+        return samples.view_as(samples)
+
+    @staticmethod
+    def backward(context, gradients):
+        time.sleep(0.02)
+        return gradients
+
+
+class Naps(torch.nn.Module):
+    """Layers of 4 MiB whose passes take the time of a device of their own: workers on the processors of one computer do not slow
+    each other down."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.ParameterList(torch.nn.Parameter(torch.randn(1024, 1024) / 100) for _ in range(11))
+
+    def forward(self, samples):
+        for weight in self.weights:
+            samples = Nap.apply(samples + weight[0, :CLASSES])
+        return samples
+
+
+def naps_data(batch, generator):
+    return torch.randn(batch, CLASSES, generator=generator), torch.randint(CLASSES, (batch,), generator=generator)
 
 
 def recorded(name, batch):
@@ -63,6 +97,10 @@ def resnet18(batch):
 
 def transformer(batch):
     return recorded("transformer", batch)
+
+
+def naps(batch):
+    return recorded("naps", batch)
 
 
 def data_of(job, step, rank):
@@ -106,7 +144,7 @@ class Ready:
 
 
 def train(job, mode, rank, over):
-    """Steps of a worker in a mode; over: its job of a plan, or None. For each step when it began, when the last gradient was
+    """Steps of a worker in a mode; over: its job of a plan, its group of processes, or None. For each step when it began, when the last gradient was
     ready and when the sums were there, on the clock that all processes of a computer share; and the loss."""
     model, optimizer = built(job)
     tensors = sum(1 for _ in model.parameters())
@@ -121,6 +159,8 @@ def train(job, mode, rank, over):
     run = model
     if mode in ("ddp", "hook"):
         run = torch.nn.parallel.DistributedDataParallel(model)
+    if mode == "backend":
+        run = torch.nn.parallel.DistributedDataParallel(model, process_group=over, gradient_as_bucket_view=True)
     if mode == "hook":
         run.register_comm_hook(run, reckon.ddp_hook(over))
     if mode in ("after", "overlapped"):
@@ -142,13 +182,27 @@ def train(job, mode, rank, over):
     return rows
 
 
+@contextlib.contextmanager
+def over_plan(mode, plan):
+    if mode == "backend":
+        os.environ["RECKON_PLAN"] = plan
+        group = torch.distributed.new_group(backend="reckon")
+        yield group
+        group.shutdown()
+    elif plan:
+        with reckon.join(plan) as over:
+            yield over
+    else:
+        yield None
+
+
 def work(job, rank):
     address, port = os.environ["RECKON_MASTER_ADDR"], int(os.environ["RECKON_MASTER_PORT"])
     torch.distributed.init_process_group("gloo", init_method=f"tcp://{address}:{port + 1}", rank=rank,
                                          world_size=job["workers"])
     results = {}
     for mode, plan in job["modes"]:
-        with reckon.join(plan) if plan else contextlib.nullcontext() as over:
+        with over_plan(mode, plan) as over:
             results[mode] = train(job, mode, rank, over)
         if rank == 0:
             print(f"  {mode}: {results[mode][-1]['sums'] - results[mode][-1]['begin']:.3f} s the last step", flush=True)

@@ -132,7 +132,7 @@ def plan(path, profile, workload, workers, servers, transport, *more):
     return document, document["prediction"]["mid_seconds"], terms.get("exposed")
 
 
-def summary(rows_of_workers, warm_up, losses):
+def medians(rows_of_workers, warm_up, losses):
     """Of one mode: medians over the steps after the warm-up, from the first worker's begin to the last one's sums, and of this what
     comes after the last gradient; how far losses are from those of one process."""
     steps = list(zip(*rows_of_workers))
@@ -165,7 +165,7 @@ def compare(place, model, workers, servers, profile, transport, part, steps, los
         row = {"model": model, "workers": workers, "servers": servers, "mode": mode, "strategy": strategy,
                "forward": forward, "backward": backward, "bytes": beside["gradient_bytes"],
                "predicted_step": predicted.get(mode, (None, None))[0], "predicted_exposed": predicted.get(mode, (None, None))[1],
-               **summary([rank[mode] for rank in ranks[:workers]], warm_up, losses)}
+               **medians([rank[mode] for rank in ranks[:workers]], warm_up, losses)}
         if mode == "none":
             row["loss_error"] = None  # each worker trains alone
         rows.append(row)

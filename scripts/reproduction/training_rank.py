@@ -49,10 +49,6 @@ def transformer_data(batch, generator):
     return words, words.roll(-1, 1).flatten()
 
 
-MODELS = {"resnet18": (resnet18_model, resnet18_data), "transformer": (Transformer, transformer_data),
-          "naps": (Naps, naps_data)}
-
-
 class Nap(torch.autograd.Function):
     """A pass of a device of its own, which hardly needs the processor."""
 
@@ -83,6 +79,10 @@ class Naps(torch.nn.Module):
 
 def naps_data(batch, generator):
     return torch.randn(batch, CLASSES, generator=generator), torch.randint(CLASSES, (batch,), generator=generator)
+
+
+MODELS = {"resnet18": (resnet18_model, resnet18_data), "transformer": (Transformer, transformer_data),
+          "naps": (Naps, naps_data)}
 
 
 def recorded(name, batch):

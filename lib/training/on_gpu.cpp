@@ -37,7 +37,6 @@ void Training::use_gpu(int device) {
       std::make_unique<Staging>(*gpus, device, buffer(), places_of(m_workload, m_layout),
                                 stretches_of(m_plan.parts), m_factor);
   m_engine->gates->use(*m_engine->staging);
-  m_device = device;
 }
 
 Staging& Training::staging() const {
@@ -50,13 +49,14 @@ Staging& Training::staging() const {
 void Training::ready_on_stream(std::size_t tensor, std::byte* gradient, void* stream) {
   Staging& on_gpu = staging();
   take(tensor, 1);
-  on_gpu.ready(tensor, gradient, {m_device, stream});
+  on_gpu.ready(tensor, gradient, on_gpu.stream_of(stream));
   note_first(monotonic_ns());
   m_engine->gates->open(tensor, 1);
 }
 
 void Training::follow_on_stream(void* stream) {
-  staging().follow({m_device, stream});
+  Staging& on_gpu = staging();
+  on_gpu.follow(on_gpu.stream_of(stream));
 }
 
 void Training::wait_on_stream(void* stream) {
@@ -71,7 +71,7 @@ void Training::wait_on_stream(void* stream) {
          fmt::format("{} of {} tensors are not ready in this step", missing, tensors().size()));
   }
   try {
-    on_gpu.wait({m_device, stream});
+    on_gpu.wait(on_gpu.stream_of(stream));
   } catch (const Error&) {
     const std::lock_guard lock(m_mutex);
     throw_failure(); // what has ended the job came first

@@ -21,13 +21,14 @@ Stretch common(Stretch a, Stretch b) {
 
 } // namespace
 
-std::vector<std::vector<std::uint32_t>> parts_of_tensors(std::span<const Stretch> tensors,
+std::vector<std::vector<std::uint32_t>> parts_of_tensors(std::span<const Staging::Place> tensors,
                                                          std::span<const Stretch> parts) {
   std::vector<std::uint32_t> order(parts.size());
   std::iota(order.begin(), order.end(), 0U);
   std::ranges::sort(order, {}, [&](std::uint32_t p) { return parts[p].offset_bytes; });
   std::vector<std::vector<std::uint32_t>> of;
-  for (const Stretch& tensor : tensors) {
+  for (const Staging::Place& place : tensors) {
+    const Stretch& tensor = place.at;
     // The last that begins at or before it, if any, and all that follow until it ends.
     auto it = std::ranges::upper_bound(order, tensor.offset_bytes, {},
                                        [&](std::uint32_t p) { return parts[p].offset_bytes; });
@@ -54,11 +55,7 @@ Staging::Staging(GpuLibrary& gpus, int device, std::span<std::byte> memory,
     fail(ErrorKind::input,
          fmt::format("there is no GPU number {}: there are {}", device, gpus.devices().size()));
   }
-  std::vector<Stretch> stretches;
-  for (const Place& tensor : m_tensors) {
-    stretches.push_back(tensor.at);
-  }
-  m_parts_of = parts_of_tensors(stretches, parts);
+  m_parts_of = parts_of_tensors(m_tensors, parts);
   for (std::size_t t = 0; t < m_tensors.size(); ++t) {
     for (const std::uint32_t p : m_parts_of[t]) {
       m_pieces[p].push_back({t, common(m_tensors[t].at, parts[p])});

@@ -21,10 +21,6 @@ struct Stretch {
   std::uint64_t offset_bytes = 0, bytes = 0;
 };
 
-/// By tensor: the numbers of the parts with bytes of it, in the order in which they lie there.
-[[nodiscard]] std::vector<std::vector<std::uint32_t>>
-parts_of_tensors(std::span<const Stretch> tensors, std::span<const Stretch> parts);
-
 /// Gradients on one GPU whose parts travel through the memory of a rank. Each part of a tensor is
 /// copied there by itself when the program's stream has made the gradient, and may travel as soon
 /// as it has arrived; each sum is copied back as soon as it is there. The program's stream waits
@@ -67,6 +63,8 @@ public:
   /// The job has failed: whoever waits goes on. Called while no lane is at work; any number of
   /// times.
   void release() noexcept;
+  /// A stream of the GPU that the program has made.
+  [[nodiscard]] GpuStream stream_of(void* handle) const { return {m_device, handle}; }
   /// What failed here; empty: nothing.
   [[nodiscard]] std::string failure() const;
 
@@ -111,5 +109,9 @@ private:
   mutable std::mutex m_failure_mutex;
   std::string m_failure;
 };
+
+/// By tensor: the numbers of the parts with bytes of it, in the order in which they lie there.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>>
+parts_of_tensors(std::span<const Staging::Place> tensors, std::span<const Stretch> parts);
 
 } // namespace reckon

@@ -145,11 +145,8 @@ void Training::connect() {
                          : m_engine->options.inside_transport));
   }
   if (worker()) {
-    std::vector<Stretch> stretches;
-    for (const Staging::Place& place : places_of(m_workload, m_layout)) {
-      stretches.push_back(place.at);
-    }
-    m_engine->gates.emplace(parts_of_tensors(stretches, stretches_of(m_plan.parts)));
+    m_engine->gates.emplace(
+        parts_of_tensors(places_of(m_workload, m_layout), stretches_of(m_plan.parts)));
     m_gradient = m_gradient.empty() ? buffer() : m_gradient;
   }
   m_engine->session->start_lanes([this](const LaneProgram& lane) {

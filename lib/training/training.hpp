@@ -144,7 +144,6 @@ private:
   std::size_t m_self = 0, m_workers = 0;
   double m_factor = 1; ///< factor on every gradient, before it is summed
   bool m_pin = false;  ///< lanes
-  int m_device = 0;    ///< of the staging
   std::string m_plan_file;
   Seconds m_peer_limit{0};
   std::span<std::byte> m_gradient;

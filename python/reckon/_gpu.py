@@ -51,8 +51,7 @@ class Gpu:
             raise ReckonError("a CUDA graph is being captured: its replays would send no gradients. Capture the forward and "
                               "backward passes without the job, or train without graphs")
         self.held[index] = gradient  # until it has its sum
-        self.job._call("reckon_ready_on_stream", index, gradient.data_ptr(), stream_of(self.device))
-        self.job._missing.discard(index)
+        self.job.ready_on_stream(index, gradient, stream_of(self.device))
 
     def wait(self):
         """This thread's stream goes on when the sums are there; the thread does so now."""

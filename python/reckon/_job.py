@@ -110,6 +110,12 @@ class Job:
         self._call("reckon_ready", first, count)
         self._missing.difference_update(range(first, first + count))
 
+    def ready_on_stream(self, index, gradient, stream):
+        """ready() of a tensor on the job's GPU, whose elements lie one after another and are made by what is queued in the CUDA
+        stream of this address so far."""
+        self._call("reckon_ready_on_stream", index, gradient.data_ptr(), stream)
+        self._missing.discard(index)
+
     def wait(self, timeout=None):
         """Waits for the step under way as Work.wait() does, and returns True. Where there was no backward pass since the
         last step, this worker takes part with zeros, so that the others can go on."""

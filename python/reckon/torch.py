@@ -183,10 +183,7 @@ class Stream:
     def use(self, device):
         """The GPU of the tensors, from the first one on."""
         if self.device is None:
-            if self.job._work is not None:  # of tensors on the processor
-                self.pieces.join()
-                self.job._work.wait()
-                self.next = len(self.ends)
+            self.finish()  # the step of tensors on the processor, if there were some
             _gpu.use(self.job, device)
             self.device = device
             self.inward, self.outward = _gpu.Side(device), _gpu.Side(device)
@@ -204,19 +201,23 @@ class Stream:
                     pad = torch.zeros(end - begin, dtype=data.dtype, device=data.device)
                     pad[:stretch.numel()].copy_(stretch)
                 stretch = pad
-            self.job._call("reckon_ready_on_stream", part, stretch.data_ptr(), self.inward.address)
-            self.job._missing.discard(part)
+            self.job.ready_on_stream(part, stretch, self.inward.address)
         return pad
 
     def begin(self):
-        """The next step takes the memory of the one before, whose sums are all copied out then."""
+        """The next step takes the memory of the one before."""
+        self.finish()
+        self.job.begin()
+        self.next = 0
+
+    def finish(self):
+        """The step under way is over when its sums are all copied out; parts that nobody filled count as zeros."""
         self.pieces.join()
         if self.failure is not None:
             raise self.failure
         if self.job._work is not None:
             self.job._work.wait()
-        self.job.begin()
-        self.next = 0
+        self.next = len(self.ends)
 
     def copy_out(self, piece):
         while self.job._call("reckon_wait_for", piece.first, piece.count, SLICE_S) == _library.PENDING:
@@ -244,10 +245,7 @@ class Stream:
         self.threads[0].join()
         self.pieces.put(None)
         self.threads[1].join()
-        if self.failure is not None:
-            raise self.failure
-        if self.job._work is not None:
-            self.job._work.wait()  # parts that nobody filled count as zeros
+        self.finish()
         self.job.leave()
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker of backend.sh: a program of torch.distributed, which knows nothing of plans but the name of the back end."""
-import ctypes
 import os
 import sys
 import time
@@ -10,6 +9,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+import made_up
 import reckon.torch
 
 WORKERS = 2
@@ -112,13 +112,12 @@ def train(rank):
 
 
 def use_made_up_gpu():
-    """What is on the processor counts as on the GPU of the library that tests/torch/made_up_gpu.cpp makes."""
-    library = ctypes.CDLL(os.environ["RECKON_LIBRARY"])
-    library.made_up_stream.restype = ctypes.c_void_p
+    """What is on the processor counts as on the GPU."""
+    stream, synchronize = made_up.use()
     gpu = reckon._gpu
 
     class Side:
-        address = library.made_up_stream()
+        address = stream
         used = []
 
         def __init__(self, device):
@@ -138,12 +137,11 @@ def use_made_up_gpu():
 
         def follow(self, job):
             job._call("reckon_follow_on_stream", self.address)
-            assert library.made_up_synchronize() == 0  # what PyTorch does on the processor waits for no stream
+            synchronize()
             self.used.append("follow")
 
     gpu.Side = Side
     gpu.is_on_gpu = lambda tensor: True
-    gpu.is_capturing = lambda: False
     gpu.mark_of = lambda device: None
     gpu.future_on = lambda device: torch.futures.Future()
     return Side.used

@@ -4,15 +4,20 @@
 source "$(dirname "$0")/common.sh"
 needs_library
 
-start_worlds() { # start_worlds WHAT: the workers, as ranks 0 and 1 of new_job or of nothing
+start_worlds() { # start_worlds WHAT [VARIABLE=VALUE of worker 1]: the workers
   local rank port next
   port=$(free_port)
   next=$(free_port)
-  pids=()
   for rank in 0 1; do
-    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" "$1" "$next" > rank-$rank.out 2> rank-$rank.err &
+    env $([[ $rank == 0 ]] || printf '%s' "${2:-}") RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" "$1" "$next" > rank-$rank.out 2> rank-$rank.err &
     pids[rank]=$!
   done
+}
+
+start_with_server() { # start_with_server WHAT: a new job
+  new_job 3
+  start_rank 2 "$python" -m reckon plan.json --workload model.csv
+  start_worlds "$1"
 }
 
 has_done() { # has_done WHAT
@@ -30,48 +35,32 @@ grep -q 'reckon: sums over .*, 2 workers and 0 servers' rank-0.err || fail "$(ca
 # A plan with a server, which torch.distributed does not know of.
 printf 'name,elements\nall,3000000\n' > model.csv
 ok plan --profile byteps-cluster --workload model.csv --strategy byteps_split --workers 2 --servers 1 --part-bytes 64KiB --transport host --port-bandwidth 1GB/s -o plan.json
-new_job 3
-RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
-server=$!
 export RECKON_PLAN=$PWD/plan.json
-start_worlds all
-pids[2]=$server
+start_with_server all
 ranks_end 0 0 0
 has_done 'sums others train'
 grep -q 'reckon: sums over host, 2 workers and 1 servers' rank-0.err || fail "$(cat rank-0.err)"
 
 # The same with tensors on a made-up GPU.
-new_job 3
-RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
-server=$!
 usual=$RECKON_LIBRARY
 RECKON_LIBRARY=$MADE_UP_GPU
-start_worlds on-gpu
+start_with_server on-gpu
 RECKON_LIBRARY=$usual
-pids[2]=$server
 ranks_end 0 0 0
 has_done 'sums others train'
 
 # A worker that dies is named, to Python and through DistributedDataParallel's C++.
 for what in dies dies-in-ddp; do
-  new_job 3
-  RECKON_RANK=2 "$python" -m reckon plan.json --workload model.csv > rank-2.out 2> rank-2.err &
-  server=$!
-  start_worlds $what
-  pids[2]=$server
+  start_with_server $what
   ranks_end 4 137 4
   grep -q 'rank 1 (.*) died' rank-0.out || fail "$what: $(cat rank-0.out rank-0.err)"
 done
 
 # What cannot be is said at all workers, before anything is summed.
 refused() { # refused TEXT [VARIABLE=VALUE of worker 1]
-  local rank port
-  port=$(free_port)
+  local rank
   pids=()
-  for rank in 0 1; do
-    env $([[ $rank == 0 ]] || printf '%s' "${2:-}") RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$python" "$tests/backend.py" all > rank-$rank.out 2> rank-$rank.err &
-    pids[rank]=$!
-  done
+  start_worlds all "${2:-}"
   ranks_end 1 1
   for rank in 0 1; do
     grep -qF -- "$1" rank-$rank.err || fail "no '$1' at rank $rank: $(cat rank-$rank.err)"

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker of training.sh: trains small models in all the ways that people do, and compares with one process on the joint
 batch. Each worker makes the same numbers from the same seeds, and takes its part of each batch."""
-import ctypes
 import json
-import os
 import sys
 
 import torch
 import torch.distributed
 import torch.nn.functional as F
 
+import made_up
 import reckon
 import reckon.record
 
@@ -214,20 +213,18 @@ def record():
 
 
 def use_made_up_gpu():
-    """What is on the processor counts as on the GPU of the library that tests/torch/made_up_gpu.cpp makes."""
+    """What is on the processor counts as on the GPU."""
     global ON_GPU
     ON_GPU = True
-    library = ctypes.CDLL(os.environ["RECKON_LIBRARY"])
-    library.made_up_stream.restype = ctypes.c_void_p
+    stream, synchronize = made_up.use()
     gpu = reckon._gpu
     gpu.device_of = lambda parameters: torch.device("cuda", 0)
-    gpu.stream_of = lambda device: library.made_up_stream()
-    gpu.is_capturing = lambda: False
+    gpu.stream_of = lambda device: stream
     wait_on_stream = gpu.Gpu.wait
 
     def wait(self):
         wait_on_stream(self)
-        assert library.made_up_synchronize() == 0  # what PyTorch does on the processor waits for no stream
+        synchronize()
 
     gpu.Gpu.wait = wait
 

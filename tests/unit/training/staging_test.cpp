@@ -406,7 +406,7 @@ TEST(Staging, TheProgramWaitsByItsProcessorOnlyIfItAsks) {
 }
 
 TEST(Staging, PartsOfTensorsAreFoundWhateverTheirOrder) {
-  const std::vector<Stretch> tensors{{0, 10}, {10, 2}, {12, 30}, {64, 6}};
+  const std::vector<Staging::Place> tensors{{{0, 10}}, {{10, 2}}, {{12, 30}}, {{64, 6}}};
   const std::vector<Stretch> parts{{11, 9}, {0, 11}, {64, 6}, {20, 22}};
   EXPECT_THAT(parts_of_tensors(tensors, parts),
               testing::ElementsAre(testing::ElementsAre(1), testing::ElementsAre(1, 0),

@@ -216,8 +216,9 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                                 return parse_bytes(text, flag).count();
                               }),
                  "Largest part: e.g. 4MiB. Default: by the predicted time");
-  command.option("--window", automatic_or_count(&options.window_parts, k_most_ranks),
-                 "Most parts that a worker may have sent on a lane without their sums back. Default: solved");
+  command.option(
+      "--window", automatic_or_count(&options.window_parts, k_most_ranks),
+      "Most parts that a worker may have sent on a lane without their sums back. Default: solved");
   command
       .choice<Cutting>(
           "--cutting", &options.cutting, {{"fused", Cutting::fused}, {"tensors", Cutting::tensors}},
@@ -307,6 +308,12 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
               "With --async: steps of each worker in one iteration of a run")
       .defaults_to("4")
       .needs(async);
+  command
+      .choice<std::optional<DType>>("--wire", &options.wire,
+                                    {{"off", {}}, {"bf16", DType::bf16}, {"fp16", DType::fp16}},
+                                    "Gradients of fp32 travel as bf16 or fp16, and each sum is "
+                                    "rounded to it; off: as they are")
+      .defaults_to("off");
   command
       .option("--reduction", reduction_bits(&a.bits),
               "sum, or fixed:BITS: whole numbers whose sums fit in BITS, as in switches")

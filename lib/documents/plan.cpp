@@ -407,6 +407,9 @@ void describe(Visitor& v, Plan& p) {
   v("update", p.update, k_any, "The optimizer's step; absent: the plan has no step.");
   v("asynchronous", p.asynchronous, k_any, "Present if no worker waits for another.");
   v("fixed_point", p.fixed_point, k_any, "Present if gradients are summed as whole numbers.");
+  v("wire", p.wire, one_of(k_dtypes),
+    "Workers' gradients are fp32, and travel and are added as this type: all bytes of the plan "
+    "count it. Absent: they travel as they are.");
   v("measured_on", p.measured_on, k_any,
     "The one machine that the profile was measured on; absent: several, or written by hand.");
   v("rehearsal", p.rehearsal, k_any, "Absent: the profile has none that is like this plan.");

@@ -44,6 +44,10 @@ inline constexpr std::string_view k_unused_machines = "unused_machines",
 /// is less than half.
 inline constexpr std::string_view k_latency_quantity = "latency_seconds";
 
+/// Quantity of a plan with a wire type: the most that a sum can be off, as a part of the sum of
+/// magnitudes.
+inline constexpr std::string_view k_wire_error_quantity = "wire_error";
+
 /// One addend of a predicted time.
 struct Term {
   std::string name; ///< transport, reduction, fill, synchronisation, ...
@@ -312,6 +316,9 @@ struct Plan {
   std::optional<Passes> passes;     ///< absent: only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
+  /// Workers' gradients are fp32, are rounded to this half type before they are sent, and so are
+  /// sums: everything else here counts elements of this type.
+  std::optional<DType> wire{};
   std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or written by hand
   std::optional<RehearsalPlan> rehearsal{};     ///< absent: the profile has none like it
   Prediction prediction;                        ///< of the chosen strategy

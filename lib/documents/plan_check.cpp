@@ -42,6 +42,21 @@ void check_runs(const Plan& plan, const JsonView& view) {
   }
 }
 
+/// Whatever is sent has the wire's type.
+void check_wire(const Plan& plan, const JsonView& view) {
+  if (plan.wire && size_of(*plan.wire) == size_of(DType::fp32)) {
+    view.at("wire").fail(fmt::format("is {}, as gradients are without it: must be fp16 or bf16",
+                                     name_of(*plan.wire)));
+  }
+  for (std::size_t i = 0; plan.wire && i < plan.runs.size(); ++i) {
+    if (plan.runs[i].dtype != *plan.wire) {
+      fail_below(view, fmt::format("runs/{}/dtype", i),
+                 fmt::format("is {}, and wire is {}: they must be the same",
+                             name_of(plan.runs[i].dtype), name_of(*plan.wire)));
+    }
+  }
+}
+
 /// Names the part at fault in one column.
 [[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
                             const std::string& problem) {
@@ -318,6 +333,7 @@ void check(const Plan& plan, const JsonView& view) {
     view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
   }
   check_runs(plan, view);
+  check_wire(plan, view);
   for (std::size_t i = 0; i < plan.trees.size(); ++i) {
     const JsonView tree = below(view, fmt::format("trees/{}", i));
     check_parents(plan.trees[i].up, tree.at("up"), plan.ranks.size());

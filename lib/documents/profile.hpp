@@ -5,6 +5,7 @@
 #include "topology/topology.hpp"
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -134,6 +135,8 @@ struct Profile {
   [[nodiscard]] const Cell* find(const CellKey& key) const;
   /// Cells of one case that have a value and match every non-default field of `pattern`.
   [[nodiscard]] std::vector<const Cell*> select(const CellKey& pattern) const;
+  /// Whether there are cells of one of these tests.
+  [[nodiscard]] bool has_any(std::initializer_list<const char*> tests) const;
   bool operator==(const Profile&) const = default;
 };
 

@@ -168,6 +168,9 @@ static void describe(Visitor& v, Verification& r) {
     "Largest distance from the exact sum; only for sums in fixed point.");
   v("error_bound", r.error_bound, k_non_negative,
     "Error that equation 22 allows; only for sums in fixed point.");
+  v("wire_error", r.wire_error, k_non_negative,
+    "Error that equation 22a allows, as a part of the sum of magnitudes; only where gradients "
+    "travel as a half type. The checked gradients are exact in it.");
   v.check([&](const JsonView& view) { check(r, view); });
 }
 

@@ -35,6 +35,7 @@ struct Verification {
   std::string first_error;             ///< "rank 3, part 17, offset 4096: expected 12, got 9"
   std::optional<double> max_error{};   ///< fixed point: greatest distance from the exact sum
   std::optional<double> error_bound{}; ///< error that equation 22 allows
+  std::optional<double> wire_error{};  ///< error that equation 22a allows, of the magnitudes' sum
   bool operator==(const Verification&) const = default;
 };
 

@@ -311,6 +311,20 @@ bool is_workload_table(std::string_view text) {
   }
 }
 
+Workload as_sent(Workload workload, DType wire) {
+  for (Tensor& tensor : workload.tensors) {
+    if (tensor.dtype != DType::fp32) {
+      fail(ErrorKind::input,
+           fmt::format(
+               "--wire {}: is for gradients of fp32, and tensor '{}' of workload '{}' is {}; "
+               "leave --wire out",
+               name_of(wire), tensor.name, workload.name, name_of(tensor.dtype)));
+    }
+    tensor.dtype = wire;
+  }
+  return workload;
+}
+
 GradientLayout layout_of(const Workload& workload) {
   constexpr std::uint64_t k_boundary = 64; // a cache line, and the widest SIMD vector
   GradientLayout layout;

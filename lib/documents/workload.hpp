@@ -43,6 +43,10 @@ struct Workload {
 /// Whether its first line is such a header.
 [[nodiscard]] bool is_workload_table(std::string_view text);
 
+/// The workload with gradients of fp32 as elements of `wire`, as they are sent. Throws Error{input}
+/// where some are of another type.
+[[nodiscard]] Workload as_sent(Workload workload, DType wire);
+
 /// The layout of the gradients in one rank's buffer: tensors one after another, a new 64-byte
 /// boundary wherever the element type changes.
 struct GradientLayout {

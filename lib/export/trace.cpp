@@ -42,6 +42,8 @@ std::string text_of(const Op& op) {
     return fmt::format("delta of part {}, {} B", op.part, op.bytes);
   case OpKind::to_fixed:
   case OpKind::from_fixed:
+  case OpKind::narrow:
+  case OpKind::widen:
     return fmt::format("conversion of part {}, {} B", op.part, op.bytes);
   case OpKind::delay:
     return "pass";

@@ -389,6 +389,22 @@ void sum_on_target(DType type, std::uint8_t* out, const void* const* sources, st
   }
 }
 
+/// Elements of fp32 as those of a half type, or back.
+template <class In, class Out>
+void convert_type(void* to, const void* from, std::size_t elements) {
+  fold<In, 1, Out, false>(static_cast<std::uint8_t*>(to), nullptr, &from, 0, elements, false);
+}
+
+void narrow_on_target(DType type, void* to, const float* from, std::size_t elements) {
+  type == DType::bf16 ? convert_type<Fp32, Bf16>(to, from, elements)
+                      : convert_type<Fp32, Fp16>(to, from, elements);
+}
+
+void widen_on_target(DType type, float* to, const void* from, std::size_t elements) {
+  type == DType::bf16 ? convert_type<Bf16, Fp32>(to, from, elements)
+                      : convert_type<Fp16, Fp32>(to, from, elements);
+}
+
 const char* name_on_target() {
   return hwy::TargetName(HWY_TARGET);
 }
@@ -403,6 +419,8 @@ namespace reckon {
 namespace {
 HWY_EXPORT(sum_on_target);
 HWY_EXPORT(sum_in_place_on_target);
+HWY_EXPORT(narrow_on_target);
+HWY_EXPORT(widen_on_target);
 HWY_EXPORT(name_on_target);
 } // namespace
 
@@ -438,6 +456,14 @@ void sum_in_place(DType type, std::span<void* const> operands, std::size_t eleme
   }
   HWY_DYNAMIC_DISPATCH(sum_in_place_on_target)
   (type, operands.data(), operands.size(), elements);
+}
+
+void narrow(DType type, void* to, const void* from, std::size_t elements) noexcept {
+  HWY_DYNAMIC_DISPATCH(narrow_on_target)(type, to, static_cast<const float*>(from), elements);
+}
+
+void widen(DType type, void* to, const void* from, std::size_t elements) noexcept {
+  HWY_DYNAMIC_DISPATCH(widen_on_target)(type, static_cast<float*>(to), from, elements);
 }
 
 const char* simd_target_name() noexcept {

@@ -26,6 +26,13 @@ void sum_into(DType type, void* destination, std::span<const void* const> source
 /// overlap. One thread.
 void sum_in_place(DType type, std::span<void* const> operands, std::size_t elements) noexcept;
 
+/// Rounds fp32 at `from` to fp16 or bf16 at `to`, to nearest even, as sum_into() rounds its sums;
+/// an overflow is infinity and a NaN stays a NaN. The ranges do not overlap and need no alignment.
+/// One thread.
+void narrow(DType type, void* to, const void* from, std::size_t elements) noexcept;
+/// fp16 or bf16 at `from` as fp32 at `to`, exactly.
+void widen(DType type, void* to, const void* from, std::size_t elements) noexcept;
+
 /// The instruction set that the kernels use on this machine, as Highway names it: "AVX3", "AVX2",
 /// "NEON", ...
 [[nodiscard]] const char* simd_target_name() noexcept;

@@ -480,6 +480,8 @@ private:
     case LocalOp::Kind::subtract:
     case LocalOp::Kind::to_fixed:
     case LocalOp::Kind::from_fixed:
+    case LocalOp::Kind::narrow:
+    case LocalOp::Kind::widen:
     case LocalOp::Kind::sum_in_place:
       m_attempt = "a local op on a GPU";
       m_reason = "only sums and copies have a kernel; give this work to a rank in host memory";

@@ -38,6 +38,12 @@ public:
     case LocalOp::Kind::to_fixed:
       to_fixed(op.to, op.sources[0], op.bytes / sizeof(float), op.exponent, op.limit);
       break;
+    case LocalOp::Kind::narrow:
+      narrow(op.dtype, op.to, op.sources[0], op.bytes / size_of(op.dtype));
+      break;
+    case LocalOp::Kind::widen:
+      widen(op.dtype, op.to, op.sources[0], op.bytes / size_of(op.dtype));
+      break;
     case LocalOp::Kind::from_fixed:
       from_fixed(op.to, op.sources[0], op.bytes / sizeof(float), op.exponent);
       break;

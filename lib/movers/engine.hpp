@@ -20,10 +20,12 @@ struct LocalOp {
     subtract,     ///< to = sources[0] - to, fp32
     to_fixed,     ///< sources[0], fp32, to whole numbers
     from_fixed,   ///< and back
+    narrow,       ///< sources[0], fp32, rounded to `dtype`
+    widen,        ///< and back to fp32
     sum_in_place, ///< each of the sources = the sum of all, as reckon::sum_in_place()
   };
   Kind kind = Kind::copy;
-  DType dtype = DType::fp32;      ///< sum, sum_in_place
+  DType dtype = DType::fp32;      ///< sum, sum_in_place, narrow, widen
   Stores stores = Stores::cached; ///< sum; a GPU has no choice
   Optimizer optimizer = Optimizer::sgd;
   std::uint64_t step = 1;    ///< update: from 1 on
@@ -32,7 +34,8 @@ struct LocalOp {
   std::byte* to = nullptr;
   /// An update's states and the operands of a sum in place are written, too.
   std::span<const void* const> sources;
-  std::uint64_t bytes = 0; ///< bytes of `to`, or of each source of a sum in place
+  /// Bytes of `to`, or of each source of a sum in place; narrow, widen: of the elements of `dtype`.
+  std::uint64_t bytes = 0;
 };
 
 /// Does local ops, for one thread. All memory lies in buffers of the mover that it belongs to.

@@ -9,8 +9,9 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
-#include "planning/latency.hpp"
+#include "planning/assumed.hpp"
 #include "planning/places.hpp"
+#include "planning/wire.hpp"
 #include "strategies/between.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
@@ -472,16 +473,11 @@ void check_collective(const PlanRequest& request) {
   }
 }
 
-bool has_cells(const Profile& profile, std::initializer_list<const char*> tests) {
-  return std::any_of(tests.begin(), tests.end(),
-                     [&](const char* test) { return !profile.select({.test = test}).empty(); });
-}
-
 /// Throws Error{usage} for a shape with more nodes than there can be.
 void check_shape(const PlanRequest& request, const Profile& profile) {
   const auto [local, vertical, horizontal] = parse_shape(request.shape);
   const std::uint64_t nodes = local * vertical * horizontal, machines = machines_of(profile);
-  const bool processes = has_cells(profile, {k_fabric_aggregate}); // that share a machine
+  const bool processes = profile.has_any({k_fabric_aggregate}); // that share a machine
   if (!profile.endpoint && !request.options.what_if.worker_port_bytes_per_s && !processes &&
       nodes > machines) {
     fail(ErrorKind::usage,
@@ -574,16 +570,16 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request, std::s
   const Profile& profile = documents.profile;
   if (request.places || documents.roles || profile.machines.empty() || !request.shape.empty() ||
       is_between_machines(options.strategy) || options.async_steps || options.fixed_point ||
-      options.contention || options.what_if.worker_port_bytes_per_s) {
+      options.contention || options.wire || options.what_if.worker_port_bytes_per_s) {
     return false;
   }
   const MachineGroup& first = profile.machines.front();
   const std::vector<std::string> gpus = profile.topology.ids_in(first.id, ObjectKind::gpu);
   if (gpus.size() < 2 || (machines_of(profile) == 1 && request.workers.value_or(1) > 1 &&
-                          has_cells(profile, {k_fabric_aggregate}))) {
+                          profile.has_any({k_fabric_aggregate}))) {
     return false; // processes of the one machine
   }
-  if (!has_cells(profile, {k_port_bandwidth, k_fabric_aggregate})) {
+  if (!profile.has_any({k_port_bandwidth, k_fabric_aggregate})) {
     return true; // nothing else is known of the machines
   }
   InsideOptions all;
@@ -724,75 +720,6 @@ Plan plan_over_range(const PlanDocuments& documents, const PlanRequest& request,
   return plan;
 }
 
-/// Says which part of a port's speed gradients get where somebody said that speed.
-void add_goodput(Plan& plan, const PlanRequest& request) {
-  if (request.options.what_if.worker_port_bytes_per_s) {
-    plan.assumed.push_back(
-        "gradients get all of --port-bandwidth (a goodput of 100 %): nothing is subtracted for "
-        "headers, acknowledgements and other traffic. If that is a line rate, give what a "
-        "transport reaches of it, as BytePS's 90 of 100 Gb/s");
-  }
-}
-
-/// Plans are of what is summed: says what else the workload sends.
-void add_exchanges(Plan& plan, const Workload& workload) {
-  const std::size_t tensors = workload.all_to_all.size();
-  if (tensors == 0) {
-    return;
-  }
-  plan.assumed.push_back(fmt::format(
-      "the exchange of {} by all-to-all takes no time: no plan has it, this one has the "
-      "{} that are summed",
-      counted(tensors, "tensor"), to_text(Bytes(workload.bytes()))));
-  log(LogLevel::warn, "workload '{}': {}", workload.name, plan.assumed.back());
-}
-
-/// Says where nobody knows how long the optimizer's step takes.
-void add_missing_step(Plan& plan, const Profile& profile) {
-  if (!plan.update) {
-    return;
-  }
-  const std::string name(name_of(plan.update->optimizer));
-  if (has_places(plan) && plan.routing.empty()) {
-    plan.assumed.push_back(fmt::format(
-        "the step of {} takes no time: no profile has its rate on GPUs or NUMA nodes", name));
-  } else if (profile.select({.test = k_optimizer_step, .operation = name}).empty()) {
-    plan.assumed.push_back(fmt::format("the step of {} takes no time: the profile has no {} of it",
-                                       name, k_optimizer_step));
-  }
-}
-
-/// Says where nobody knows how long an empty write between two machines takes.
-void add_missing_latency(Plan& plan, const Profile& profile) {
-  const auto apart = [&](const PlanRank& rank) {
-    return rank.port_bytes_per_second > 0 ||
-           rank.machine_number != plan.ranks.front().machine_number ||
-           rank.machine != plan.ranks.front().machine;
-  };
-  if (std::any_of(plan.ranks.begin(), plan.ranks.end(), apart) &&
-      !has_cells(profile, {k_fabric_latency, k_pair_latency, k_pair_write})) {
-    plan.assumed.push_back(
-        fmt::format("a write between machines takes no time beside its bytes: the profile has no "
-                    "{}, so short messages take longer",
-                    k_fabric_latency));
-  }
-}
-
-/// Says where GPUs may have links that the profile's tree does not name.
-void add_missing_gpu_links(Plan& plan, const Profile& profile) {
-  std::set<std::string> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    if (rank.endpoint_kind == name_of(ObjectKind::gpu) &&
-        lacks_gpu_links(profile.topology, rank.machine) && machines.insert(rank.machine).second) {
-      plan.assumed.push_back(
-          fmt::format("no NVLink is known here: the GPUs of {} reach each other over PCIe alone; "
-                      "where they have such links, say them in topology.links, or probe the "
-                      "machine itself",
-                      rank.machine));
-    }
-  }
-}
-
 /// Rates of a profile that look as if they were in another unit.
 void warn_of_rates(const Profile& profile) {
   constexpr double k_least = 1e6;
@@ -843,12 +770,30 @@ PlanDocuments read_plan_documents(const std::string& profile, const std::string&
   return out;
 }
 
+namespace {
+
+/// As plan_over_range(), of gradients as they travel.
+Plan plan_as_sent(const PlanDocuments& documents, const PlanRequest& request,
+                  std::string& why_machines) {
+  if (!request.options.wire) {
+    return plan_over_range(documents, request, why_machines);
+  }
+  check_wire(request);
+  PlanDocuments sent = documents;
+  sent.workload = as_sent(documents.workload, *request.options.wire);
+  Plan plan = plan_over_range(sent, request, why_machines);
+  add_wire(plan);
+  return plan;
+}
+
+} // namespace
+
 Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_transport(documents.profile, request);
   std::string why_machines;
   Plan plan = [&] {
     try {
-      return plan_over_range(documents, request, why_machines);
+      return plan_as_sent(documents, request, why_machines);
     } catch (const Error& error) { // planners know profiles by their names
       const std::string_view what = error.what();
       if (error.kind() != ErrorKind::input || !what.starts_with("profile '") ||
@@ -867,12 +812,7 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
   }
-  add_goodput(plan, request);
-  add_missing_gpu_links(plan, documents.profile);
-  add_missing_latency(plan, documents.profile);
-  add_missing_step(plan, documents.profile);
-  add_latency(plan, documents.profile);
-  add_exchanges(plan, documents.workload);
+  add_assumed(plan, documents, request);
   return plan;
 }
 

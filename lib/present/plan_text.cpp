@@ -452,9 +452,11 @@ std::string parts_text(const Plan& plan, const Style& style) {
   for (const auto& [name, bytes] : dtypes) {
     kinds.push_back(fmt::format("{} {}", to_text(Bytes(bytes)), name));
   }
+  const std::uint64_t times = plan.wire ? size_of(DType::fp32) / size_of(*plan.wire) : 1;
   Table table(2, "|~");
-  table.row({"gradient", fmt::format("{} a worker: {}", to_text(Bytes(plan.gradient_bytes)),
-                                     fmt::join(kinds, ", "))});
+  table.row({"gradient",
+             fmt::format("{} a worker: {}{}", to_text(Bytes(times * plan.gradient_bytes)),
+                         fmt::join(kinds, ", "), plan.wire ? " on the way, fp32 there" : "")});
   if (plan.parts.size() > 0) {
     const std::string sizes =
         least == most ? to_text(Bytes(most))

@@ -36,7 +36,10 @@ std::string verification_text(const Verification& v) {
         v.max_error && v.error_bound
             ? fmt::format("; the greatest error is {:.3g}, {:.3g} and fp32's rounding are allowed",
                           *v.max_error, *v.error_bound)
-            : "";
+        : v.wire_error ? fmt::format("; gradients in general come out within {:.2g} % of the sum "
+                                     "of their magnitudes",
+                                     100 * *v.wire_error)
+                       : "";
     return fmt::format("{} of results checked, every element correct{}",
                        to_text(Bytes(v.checked_bytes)), rounded);
   }

@@ -49,6 +49,10 @@ LocalOp::Kind local_kind(OpKind kind) noexcept {
     return LocalOp::Kind::to_fixed;
   case OpKind::from_fixed:
     return LocalOp::Kind::from_fixed;
+  case OpKind::narrow:
+    return LocalOp::Kind::narrow;
+  case OpKind::widen:
+    return LocalOp::Kind::widen;
   case OpKind::reduce:
     return LocalOp::Kind::sum;
   case OpKind::update:
@@ -136,6 +140,8 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
   case OpKind::subtract:
   case OpKind::to_fixed:
   case OpKind::from_fixed:
+  case OpKind::narrow:
+  case OpKind::widen:
   case OpKind::sum_in_place:
     push(m_ready_sums, op);
     break;
@@ -355,6 +361,8 @@ std::string LaneExecutor::first_open_op() const {
     return part("delta");
   case OpKind::to_fixed:
   case OpKind::from_fixed:
+  case OpKind::narrow:
+  case OpKind::widen:
     return part("conversion");
   }
   return "?";

@@ -28,11 +28,11 @@ bool is_adopted(Mover& mover, std::span<std::byte> memory) {
 
 } // namespace
 
-RankMemory::RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes,
-                       std::span<std::byte> gradient)
+RankMemory::RankMemory(Mover& mover, const RankProgram& program, std::span<std::byte> gradient)
     : m_mover(mover) {
-  for (const std::uint64_t bytes : buffer_bytes) {
-    const bool given = m_buffers.empty() && !gradient.empty() && is_adopted(mover, gradient);
+  for (const std::uint64_t bytes : program.buffer_bytes) {
+    const bool given = m_buffers.size() == program.gradient_buffer && !gradient.empty() &&
+                       is_adopted(mover, gradient);
     m_buffers.push_back(given ? gradient : mover.allocate(bytes));
     m_views.push_back(mover.view(m_buffers.back()));
   }

@@ -17,10 +17,9 @@ namespace reckon {
 /// fills and checks them. The mover owns them, and outlives this.
 class RankMemory {
 public:
-  /// `gradient`: the place for the first buffer, of its size, which outlives this; empty, or out of
-  /// the mover's reach: in the mover's memory.
-  RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes,
-             std::span<std::byte> gradient = {});
+  /// `gradient`: the place for RankProgram::gradient_buffer, of its size, which outlives this;
+  /// empty, or out of the mover's reach: in the mover's memory.
+  RankMemory(Mover& mover, const RankProgram& program, std::span<std::byte> gradient = {});
 
   [[nodiscard]] std::span<const std::span<std::byte>> buffers() const { return m_buffers; }
   [[nodiscard]] Views views() const { return m_views; }

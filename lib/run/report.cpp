@@ -464,6 +464,11 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   if (result.error_bound) {
     v.max_error = all.max_error;
   }
+  for (const Quantity& quantity : plan.quantities) {
+    if (quantity.name == k_wire_error_quantity) {
+      v.wire_error = quantity.value;
+    }
+  }
   return report;
 }
 

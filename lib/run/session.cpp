@@ -51,7 +51,7 @@ Session::Session(Rendezvous& rendezvous, std::vector<const RankProgram*> program
                      "plan with a smaller --part-bytes",
                      m_mover->capabilities().name, to_text(Bytes(most)), to_text(Bytes(longest))));
   }
-  m_memory.emplace(*m_mover, m_programs.back()->buffer_bytes, options.gradient);
+  m_memory.emplace(*m_mover, *m_programs.back(), options.gradient);
   introduce(m_memory->settle(*m_programs.front(), m_cpus, m_options.lane_cpus));
   connect();
 }

@@ -35,48 +35,6 @@ double decode(DType type, std::uint32_t word) {
                                                    : bf16_to_float(half));
 }
 
-/// What elements of a type can be, for each possible low bits of their hash, as the type stores it:
-/// in the low half of a word where it is that short.
-class Table {
-public:
-  /// Worker `index`'s of `workers`; without an index, their sums.
-  Table(DType type, std::uint32_t workers, std::optional<std::uint32_t> index) {
-    const std::uint32_t limit = exact_limit(type);
-    // |value| <= 2^(b-1), so any partial sum stays within workers * 2^(b-1).
-    int bits = k_most_bits;
-    while (bits > 1 && workers * (1ULL << static_cast<unsigned>(bits - 1)) > limit) {
-      --bits;
-    }
-    m_mask = (1U << static_cast<unsigned>(bits)) - 1;
-    const int half = 1 << (bits - 1);
-    // Workers whose number is no multiple of it have zeros.
-    const std::uint32_t stride = workers > limit ? (workers + limit - 1) / limit : 1;
-    for (std::uint32_t h = 0; h <= m_mask; ++h) {
-      int sum = 0;
-      for (std::uint32_t w = index.value_or(0); w < (index ? *index + 1 : workers); ++w) {
-        sum += w % stride == 0 ? static_cast<int>((h + k_worker_step * w) & m_mask) - half : 0;
-      }
-      m_words[h] = encode(type, sum);
-    }
-  }
-  /// The elements from `first` on.
-  template <class Word>
-  void put(std::span<Word> out, std::uint64_t first, std::uint32_t iteration) const {
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint32_t word = m_words[test_hash(first + i, iteration) & m_mask];
-      if constexpr (std::is_same_v<Word, float>) {
-        out[i] = std::bit_cast<float>(word);
-      } else {
-        out[i] = static_cast<Word>(word);
-      }
-    }
-  }
-
-private:
-  std::uint32_t m_mask = 0;
-  std::array<std::uint32_t, 1U << k_most_bits> m_words{};
-};
-
 /// The run that a stretch lies in.
 const DTypeRun& run_of(std::span<const DTypeRun> runs, const OwnedRun& owned) {
   return *std::find_if(runs.begin(), runs.end(), [&](const DTypeRun& run) {
@@ -130,18 +88,65 @@ void poison_gaps(std::span<std::byte> buffer, std::span<const DTypeRun> runs) {
 
 void poison_unkept(Views views, const RankProgram& program) {
   for (std::uint32_t b = 0; b < views.size(); ++b) {
-    if (b != k_gradient_buffer && !program.keeps(b)) {
+    if (b != program.gradient_buffer && !program.keeps(b)) {
       poison(views[b]);
     }
   }
+}
+
+/// What elements of a type can be, for each possible low bits of their hash, as the type stores it:
+/// in the low half of a word where it is that short.
+class TestValues::Table {
+public:
+  /// Worker `index`'s of `workers`; without an index, their sums. `exact_in`: the type that holds
+  /// all sums exactly.
+  Table(DType type, DType exact_in, std::uint32_t workers, std::optional<std::uint32_t> index) {
+    const std::uint32_t limit = exact_limit(exact_in);
+    // |value| <= 2^(b-1), so any partial sum stays within workers * 2^(b-1).
+    int bits = k_most_bits;
+    while (bits > 1 && workers * (1ULL << static_cast<unsigned>(bits - 1)) > limit) {
+      --bits;
+    }
+    m_mask = (1U << static_cast<unsigned>(bits)) - 1;
+    const int half = 1 << (bits - 1);
+    // Workers whose number is no multiple of it have zeros.
+    const std::uint32_t stride = workers > limit ? (workers + limit - 1) / limit : 1;
+    for (std::uint32_t h = 0; h <= m_mask; ++h) {
+      int sum = 0;
+      for (std::uint32_t w = index.value_or(0); w < (index ? *index + 1 : workers); ++w) {
+        sum += w % stride == 0 ? static_cast<int>((h + k_worker_step * w) & m_mask) - half : 0;
+      }
+      m_words[h] = encode(type, sum);
+    }
+  }
+  /// The elements from `first` on.
+  template <class Word>
+  void put(std::span<Word> out, std::uint64_t first, std::uint32_t iteration) const {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint32_t word = m_words[test_hash(first + i, iteration) & m_mask];
+      if constexpr (std::is_same_v<Word, float>) {
+        out[i] = std::bit_cast<float>(word);
+      } else {
+        out[i] = static_cast<Word>(word);
+      }
+    }
+  }
+
+private:
+  std::uint32_t m_mask = 0;
+  std::array<std::uint32_t, 1U << k_most_bits> m_words{};
+};
+
+TestValues::Table TestValues::table(DType type, std::optional<std::uint32_t> index) const {
+  return {type, m_wire.value_or(type), m_workers, index};
 }
 
 void TestValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                       std::uint32_t index, std::uint32_t iteration) const {
   poison_gaps(buffer, runs);
   for (const DTypeRun& run : runs) {
-    const Table table(run.dtype, m_workers, index);
-    with_words(buffer, run, [&](auto words) { table.put(words, 0, iteration); });
+    const Table values = table(run.dtype, index);
+    with_words(buffer, run, [&](auto words) { values.put(words, 0, iteration); });
   }
 }
 
@@ -151,9 +156,9 @@ void TestValues::fill_owned(std::span<std::byte> buffer, std::span<const DTypeRu
   poison(buffer);
   for (const OwnedRun& stretch : owned) {
     const DTypeRun run = as_run(runs, stretch);
-    const Table table(run.dtype, m_workers, index);
+    const Table values = table(run.dtype, index);
     with_words(buffer, run,
-               [&](auto words) { table.put(words, first_element(runs, stretch), iteration); });
+               [&](auto words) { values.put(words, first_element(runs, stretch), iteration); });
   }
 }
 
@@ -173,12 +178,12 @@ RankVerification TestValues::check_owned(std::span<const std::byte> buffer,
   RankVerification result;
   const DTypeRun run = as_run(runs, owned);
   const std::uint64_t first = first_element(runs, owned);
-  const Table table(run.dtype, m_workers, index);
+  const Table values = table(run.dtype, index);
   with_words(buffer, run, [&]<class Word>(std::span<const Word> words) {
     std::array<Word, k_compared_block> expected; // NOLINT: filled before it is read
     for (std::size_t at = 0; at < words.size(); at += k_compared_block) {
       const auto got = words.subspan(at, std::min(k_compared_block, words.size() - at));
-      table.put(std::span(expected).first(got.size()), first + at, iteration);
+      values.put(std::span(expected).first(got.size()), first + at, iteration);
       // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits
       // may be compared.
       count_wrong<Word>(result, got, std::span(expected).first(got.size()), [&](std::size_t i) {
@@ -192,7 +197,7 @@ RankVerification TestValues::check_owned(std::span<const std::byte> buffer,
 }
 
 void TestValues::sums(std::span<float> out, std::uint64_t first, std::uint32_t iteration) const {
-  Table(DType::fp32, m_workers, std::nullopt).put(out, first, iteration);
+  table(DType::fp32, std::nullopt).put(out, first, iteration);
 }
 
 void initial_parameters(std::span<float> out, std::uint64_t first) {

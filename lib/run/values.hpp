@@ -35,7 +35,9 @@ struct RankVerification {
 /// = 1 fits, only one of several workers has values other than 0.
 class TestValues {
 public:
-  explicit TestValues(std::uint32_t workers) : m_workers(workers) {}
+  /// `wire`: fp32 values that this type can hold, too.
+  explicit TestValues(std::uint32_t workers, std::optional<DType> wire = {})
+      : m_workers(workers), m_wire(wire) {}
 
   /// Writes worker `index`'s gradient for `iteration` into the runs of `buffer`, and the poison
   /// everywhere else.
@@ -64,7 +66,11 @@ public:
   void sums(std::span<float> out, std::uint64_t first, std::uint32_t iteration) const;
 
 private:
+  class Table;
+  [[nodiscard]] Table table(DType type, std::optional<std::uint32_t> index) const;
+
   std::uint32_t m_workers;
+  std::optional<DType> m_wire;
 };
 
 /// Initial parameters of training, of the elements of a run from `first` on: multiples of

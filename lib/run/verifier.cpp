@@ -23,15 +23,15 @@ template <class Values>
 class SumVerifier : public Verifier {
 public:
   SumVerifier(const Schedule& schedule, std::size_t rank, Values values)
-      : m_schedule(schedule), m_index(worker_index(schedule, rank)), m_values(std::move(values)) {}
+      : m_buffer(schedule.ranks[rank].gradient_buffer), m_runs(schedule.gradient_runs()),
+        m_index(worker_index(schedule, rank)), m_values(std::move(values)) {}
   void fill(Views views, std::uint32_t iteration) const override {
     if (m_index) {
-      m_values.fill(views[k_gradient_buffer], m_schedule.runs, *m_index, iteration);
+      m_values.fill(views[m_buffer], m_runs, *m_index, iteration);
     }
   }
   [[nodiscard]] RankVerification check(Views views, std::uint32_t iteration) override {
-    return m_index ? m_values.check(views[k_gradient_buffer], m_schedule.runs, iteration)
-                   : RankVerification{};
+    return m_index ? m_values.check(views[m_buffer], m_runs, iteration) : RankVerification{};
   }
   [[nodiscard]] std::optional<double> error_bound() const override {
     if constexpr (std::is_same_v<Values, FixedValues>) {
@@ -41,7 +41,8 @@ public:
   }
 
 private:
-  const Schedule& m_schedule;
+  std::uint32_t m_buffer;
+  std::vector<DTypeRun> m_runs;
   std::optional<std::uint32_t> m_index;
   Values m_values;
 };
@@ -153,7 +154,8 @@ std::unique_ptr<Verifier> make_verifier(const Schedule& schedule, std::size_t ra
   case Outcome::restored: // never an iteration's
     break;
   }
-  return std::make_unique<SumVerifier<TestValues>>(schedule, rank, TestValues(workers));
+  return std::make_unique<SumVerifier<TestValues>>(schedule, rank,
+                                                   TestValues(workers, schedule.wire));
 }
 
 } // namespace reckon

@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::uint32_t k_none = 0xFFFFFFFFU;
 // What else than workers' gradients memory can hold, and be counted.
-constexpr std::uint32_t k_fixed = 0x40000000U; ///< added to a worker: its gradient as whole numbers
-constexpr std::uint32_t k_change = 0x80000000U;     ///< and on: asynchronous steps, numbered
+constexpr std::uint32_t k_converted =
+    0x40000000U;                                ///< added to a worker: its gradient as it is sent
+constexpr std::uint32_t k_change = 0x80000000U; ///< and on: asynchronous steps, numbered
 constexpr std::uint32_t k_parameters = 0xF0000000U; ///< as they were before the iteration
 constexpr std::uint32_t k_state = 0xF0000001U;      ///< of an optimizer, before the iteration
 constexpr std::uint32_t k_step = 0xF0000002U;       ///< an update with every worker's gradient
@@ -38,13 +39,6 @@ struct Access {
   bool changes = false;
   bool commutes = false; ///< with others such of its lane, which runs them one at a time
 };
-
-std::string_view name_of(OpKind kind) {
-  constexpr std::array<std::string_view, 10> k_names{
-      "write",    "await",      "reduce",   "copy",  "update",
-      "to_fixed", "from_fixed", "subtract", "delay", "sum_in_place"};
-  return k_names.at(static_cast<std::size_t>(kind));
-}
 
 /// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for
 /// memory nobody wrote.
@@ -167,8 +161,8 @@ private:
            bytes > buffers[at.buffer] - at.offset;
   }
 
-  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::string_view what) {
-    const std::uint64_t bytes = op_at(node).bytes;
+  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::uint64_t bytes,
+                   std::string_view what) {
     if (outside(rank, slice, bytes)) {
       fault(node, fmt::format("{} [{}, {}) lies outside buffer {} of rank {}", what, slice.offset,
                               slice.offset + bytes, slice.buffer, rank));
@@ -232,17 +226,18 @@ private:
     }
     const bool reduces = op.kind == OpKind::reduce, updates = op.kind == OpKind::update;
     if (!reduces && !updates) {
-      check_slice(node, rank, op.source, "source");
+      check_slice(node, rank, op.source, source_bytes(op), "source");
     }
-    check_slice(node, writes ? op.peer : rank, op.destination,
+    check_slice(node, writes ? op.peer : rank, op.destination, destination_bytes(op),
                 updates ? "parameters" : "destination");
     for (const Slice& s : lane_at(node).sources(op)) {
-      check_slice(node, rank, s, "operand");
+      check_slice(node, rank, s, op.bytes, "operand");
     }
     if (writes && m_places[node].lane >= m_schedule.ranks[op.peer].lanes.size()) {
       fault(node, fmt::format("rank {} has no lane {}", op.peer, m_places[node].lane));
     }
-    const bool whole = op.bytes % (reduces ? size_of(op.dtype) : sizeof(float)) == 0;
+    // Of the dtype where an op has one, else fp32.
+    const bool whole = op.bytes % size_of(op.dtype) == 0;
     if (reduces && (op.source_count == 0 || !whole)) {
       fault(node, "sums nothing, or not whole elements");
     } else if (updates && (op.source_count != 1 + state_arrays(op.optimizer) || !whole)) {
@@ -256,7 +251,7 @@ private:
     const Op& op = op_at(node);
     for (const Slice& s : lane_at(node).sources(op)) {
       const Located at = locate(m_schedule, m_places[node].rank, s);
-      check_slice(node, at.rank, at.at, "operand");
+      check_slice(node, at.rank, at.at, op.bytes, "operand");
     }
   }
 
@@ -419,7 +414,7 @@ private:
         m_all[r] = 1;
       }
       for (std::uint32_t b = 0; b < rank.buffer_bytes.size(); ++b) {
-        const bool gradient = b == k_gradient_buffer && m_schedule.worker[r];
+        const bool gradient = b == rank.gradient_buffer && m_schedule.worker[r];
         const bool state = std::find(rank.state_buffers.begin(), rank.state_buffers.end(), b) !=
                            rank.state_buffers.end();
         m_memory[r].emplace_back(rank.buffer_bytes[b],
@@ -506,27 +501,29 @@ private:
               });
   }
 
-  /// Workers' gradients become whole numbers, or are numbers again.
+  /// Workers' gradients become whole numbers or what the wire has, or are gradients again.
   void apply_conversion(std::uint32_t node) {
     const Op& op = op_at(node);
     const std::uint32_t rank = m_places[node].rank;
-    const bool to = op.kind == OpKind::to_fixed;
-    pieces_of(
-        rank, op.source, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-          Content converted;
-          for (const auto& [what, times] : content) {
-            const bool fits = to ? what < k_fixed : is_fixed(what);
-            if (!fits) {
-              fault(node, to ? "its source is no gradient" : "its source is no fixed point");
-            }
-            converted[fits ? what ^ k_fixed : what] += times;
-          }
-          m_memory[rank][op.destination.buffer].set(b - op.source.offset + op.destination.offset,
-                                                    e - op.source.offset + op.destination.offset,
-                                                    converted);
-        });
+    const bool to = op.kind == OpKind::to_fixed || op.kind == OpKind::narrow;
+    const auto there = [&](std::uint64_t at) {
+      return (at - op.source.offset) * destination_bytes(op) / source_bytes(op) +
+             op.destination.offset;
+    };
+    pieces_of(rank, op.source, source_bytes(op),
+              [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                Content converted;
+                for (const auto& [what, times] : content) {
+                  const bool fits = to ? what < k_converted : is_converted(what);
+                  if (!fits) {
+                    fault(node, to ? "its source is no gradient" : "its source is not converted");
+                  }
+                  converted[fits ? what ^ k_converted : what] += times;
+                }
+                m_memory[rank][op.destination.buffer].set(there(b), there(e), converted);
+              });
   }
-  static bool is_fixed(std::uint32_t what) { return what >= k_fixed && what < k_change; }
+  static bool is_converted(std::uint32_t what) { return what >= k_converted && what < k_change; }
 
   /// One step: the gradient's sum must be complete, what is stepped must not have been stepped.
   void apply_update(std::uint32_t node) {
@@ -564,8 +561,10 @@ private:
         m_memory[to.rank][to.at.buffer].set(to.at.offset + b, to.at.offset + e, sum);
       }
       for (const auto& [what, times] : sum) {
-        if (is_fixed(what) != (op.dtype == DType::int32) && what != k_none && times > 0) {
-          fault(node, fmt::format("adds {} as {}", is_fixed(what) ? "fixed point" : "numbers",
+        const bool of_converted = op.dtype == DType::int32 || op.dtype == m_schedule.wire;
+        if (is_converted(what) != of_converted && what != k_none && times > 0) {
+          fault(node, fmt::format("adds {} as {}",
+                                  is_converted(what) ? "what was converted" : "gradients",
                                   name_of(op.dtype)));
         }
       }
@@ -608,6 +607,8 @@ private:
         break;
       case OpKind::to_fixed:
       case OpKind::from_fixed:
+      case OpKind::narrow:
+      case OpKind::widen:
         apply_conversion(node);
         break;
       default: // the source may be the target
@@ -638,9 +639,9 @@ private:
         check_copies(r);
         continue;
       }
-      for (const DTypeRun& run : m_schedule.runs) {
+      for (const DTypeRun& run : m_schedule.gradient_runs()) {
         if (m_schedule.worker[r] && run.bytes > 0) {
-          pieces_of(r, {k_gradient_buffer, run.offset_bytes}, run.bytes,
+          pieces_of(r, {m_schedule.ranks[r].gradient_buffer, run.offset_bytes}, run.bytes,
                     [&](std::uint64_t b, std::uint64_t e, const Content& content) {
                       if (content != m_all) {
                         end_fault("rank {}: gradient bytes [{}, {}) end with {}", r, b, e,
@@ -920,10 +921,10 @@ private:
         continue;
       }
       if (op.kind != OpKind::reduce && op.kind != OpKind::update) {
-        touch(node, op.source, op.bytes, false);
+        touch(node, op.source, source_bytes(op), false);
       }
       if (op.kind != OpKind::write) {
-        touch(node, op.destination, op.bytes, true);
+        touch(node, op.destination, destination_bytes(op), true);
       }
       if (op.kind == OpKind::reduce || op.kind == OpKind::update) {
         const std::span<const Slice> sources = lane_at(node).sources(op);

@@ -79,6 +79,22 @@ Located locate(const Schedule& schedule, std::uint32_t rank, Slice slice) {
   return {peer.rank, {peer.buffer, slice.offset}};
 }
 
+std::string_view name_of(OpKind kind) {
+  constexpr std::array<std::string_view, 12> k_names{
+      "write",      "await",  "reduce", "copy",     "update", "to_fixed",
+      "from_fixed", "narrow", "widen",  "subtract", "delay",  "sum_in_place"};
+  return k_names.at(static_cast<std::size_t>(kind));
+}
+
+std::vector<DTypeRun> Schedule::gradient_runs() const {
+  std::vector<DTypeRun> all = runs;
+  for (DTypeRun& run : all) {
+    const std::uint64_t times = wire ? size_of(DType::fp32) / size_of(*wire) : 1;
+    run = {run.offset_bytes * times, run.bytes * times, wire ? DType::fp32 : run.dtype};
+  }
+  return all;
+}
+
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
   std::size_t delays = 0;
   for (LaneProgram& lane : schedule.ranks.at(rank).lanes) {

@@ -9,7 +9,9 @@
 #include "core/units.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -27,6 +29,8 @@ enum class OpKind : std::uint8_t {
   to_fixed,   ///< fp32 at `source` to whole numbers at `destination`: times 2^exponent, rounded to
               ///< nearest, held within +-limit
   from_fixed, ///< and back
+  narrow,     ///< fp32 at `source` rounded to `dtype` at `destination`; `bytes` of the latter
+  widen,      ///< `dtype` at `source` as fp32 at `destination`; `bytes` of the former
   subtract,   ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
   delay,      ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
   sum_in_place, ///< each of LaneProgram::sources(op) = elementwise sum of all of them, in that
@@ -38,7 +42,7 @@ struct Op {
   Optimizer optimizer = Optimizer::sgd; ///< update
   Stores stores = Stores::cached;       ///< reduce: how the sum is written
   std::int16_t exponent = 0;            ///< to_fixed, from_fixed
-  DType dtype = DType::fp32;            ///< reduce, sum_in_place
+  DType dtype = DType::fp32;            ///< reduce, sum_in_place, narrow, widen
   std::uint32_t peer = 0;               ///< write: receiver; await: sender
   std::uint32_t tag = 0;          ///< write, await: unique among the writes to one lane of one rank
   std::uint32_t part = 0;         ///< the plan's part that this works on
@@ -49,6 +53,17 @@ struct Op {
   std::uint64_t bytes = 0;
   std::int64_t duration_ns = 0; ///< delay
 };
+
+/// "write", "await", ...
+[[nodiscard]] std::string_view name_of(OpKind kind);
+
+/// Bytes that an op reads at its source, and writes at its destination.
+[[nodiscard]] constexpr std::uint64_t source_bytes(const Op& op) {
+  return op.kind == OpKind::narrow ? op.bytes / size_of(op.dtype) * size_of(DType::fp32) : op.bytes;
+}
+[[nodiscard]] constexpr std::uint64_t destination_bytes(const Op& op) {
+  return op.kind == OpKind::widen ? op.bytes / size_of(op.dtype) * size_of(DType::fp32) : op.bytes;
+}
 
 /// The program of one lane of one rank in an iteration: a graph. An op may start when all its
 /// dependencies are done; of the ready ops the earliest in `ops` goes first. Build it with
@@ -92,7 +107,7 @@ private:
   std::vector<std::uint32_t> m_dependencies;
 };
 
-/// Buffer 0 holds the rank's gradient, and its sum when the iteration is over.
+/// Buffer 0 holds the rank's gradient as it is sent, and its sum.
 inline constexpr std::uint32_t k_gradient_buffer = 0;
 
 /// A stretch of the model's parameters (fp32) that a rank holds from iteration to iteration. The
@@ -129,6 +144,9 @@ struct PeerBuffer {
 };
 
 struct RankProgram {
+  /// Holds the rank's gradient when an iteration begins, and its sum when that is over. Another one
+  /// than k_gradient_buffer where gradients are sent in another type (Schedule::wire).
+  std::uint32_t gradient_buffer = k_gradient_buffer;
   std::vector<std::uint64_t> buffer_bytes;
   /// Peers' memory that sum_in_place works on directly, where ranks share it: buffer number
   /// buffer_bytes.size() + i in a slice is peer_buffers[i].
@@ -178,10 +196,15 @@ struct Schedule {
   Optimizer optimizer = Optimizer::sgd; ///< for all updates
   std::uint32_t steps = 1;              ///< of each worker in an iteration: Outcome::latest
   FixedPointRule fixed;                 ///< Outcome::fixed_sums
+  /// Gradients of fp32 are sent and summed as this; `runs` are then of k_gradient_buffer.
+  std::optional<DType> wire{};
   /// For Outcome::sums: which rank ends with which sums. The rest of a rank's gradient then means
   /// nothing.
   Collective collective = Collective::all_reduce;
   std::vector<OwnedRun> owned; ///< ascending, every byte of the runs once; all-reduce: empty
+
+  /// The runs in RankProgram::gradient_buffer: fp32 instead of the wire's type.
+  [[nodiscard]] std::vector<DTypeRun> gradient_runs() const;
 };
 
 /// The location of a slice of a rank's program: a buffer of the rank itself, or one of a peer. A

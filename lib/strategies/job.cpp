@@ -37,6 +37,7 @@ Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
   for (const Tensor& t : workload.tensors) {
     job.ends.push_back((job.ends.empty() ? 0 : job.ends.back()) + static_cast<double>(t.bytes()));
   }
+  job.wire = options.wire;
   const auto [forward, backward] = pass_seconds(workload, options);
   if (forward + backward > 0) {
     job.passes = passes_of(job.layout, workload, forward, backward);

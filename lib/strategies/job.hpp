@@ -22,6 +22,7 @@ struct Job {
   std::vector<double> ends;
   std::optional<Passes> passes;
   double forward_s = 0, backward_s = 0;
+  std::optional<DType> wire{}; ///< PlanOptions::wire
 
   [[nodiscard]] std::size_t tensors() const { return ends.size(); }
   [[nodiscard]] std::size_t ranks() const { return workers.size() + devices.size(); }

@@ -17,6 +17,14 @@ Schedule lower(const Plan& plan) {
          "a plan with groups or machine_trees has neither trees, a torus nor a ring, and neither "
          "sums in place nor asynchronous training");
   }
+  if (plan.wire && (plan.collective != Collective::all_reduce || plan.sums_in_place ||
+                    plan.asynchronous || plan.update || plan.fixed_point || plan.torus)) {
+    fail(ErrorKind::input,
+         fmt::format("a plan whose gradients travel as {} is for plain sums: it "
+                     "has neither sums in place, an optimizer's step, fixed-point "
+                     "sums, a torus nor another collective than all-reduce",
+                     name_of(*plan.wire)));
+  }
   if (plan.collective != Collective::all_reduce) {
     return lower_halves(plan);
   }
@@ -37,6 +45,9 @@ Schedule lower(const Plan& plan) {
   Schedule sums = plan.torus ? lower_torus(plan) : lower_trees(plan);
   if (plan.one_queue) {
     sums = with_one_queue(sums, plan);
+  }
+  if (plan.wire) {
+    return with_wire(sums, plan);
   }
   if (plan.fixed_point) {
     return with_fixed_point(sums, plan);

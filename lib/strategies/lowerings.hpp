@@ -96,6 +96,12 @@ void require_fp32(const Plan& plan, const char* what);
 /// added. Throws Error{input} for gradients other than fp32.
 [[nodiscard]] Schedule with_fixed_point(const Schedule& sums, const Plan& plan);
 
+/// Lets a schedule that sums gradients of plan.wire's type, to which the plan's bytes refer, do so
+/// for gradients of fp32: a worker has them in a buffer of their own
+/// (RankProgram::gradient_buffer), rounds each part before its first use, and widens the part's sum
+/// once it is there.
+[[nodiscard]] Schedule with_wire(const Schedule& sums, const Plan& plan);
+
 /// The order that COARSE III-F warns of: proxies synchronize tensors first come, first served, one
 /// after another, instead of all clients' queues at once. As in its figure 10 the first client is
 /// ahead of the second, and so on: a proxy begins with the first client's tensors. Where two

@@ -57,6 +57,8 @@ struct PlanOptions {
   std::optional<UpdatePlace> update_at;     ///< absent: by the predicted time
   std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD
   std::optional<FixedPointRequest> fixed_point;
+  /// Gradients of fp32 travel as this half type: planners get a workload of it (as_sent()).
+  std::optional<DType> wire{};
   CostModel::WhatIf what_if;
   std::string configuration{}; ///< for a torus of endpoints; empty: only the links count
   /// Is told what is being planned, and the finished fraction in [0, 1]; may be empty.

@@ -60,6 +60,8 @@ Load load_of(const Plan& plan, const Schedule& schedule) {
         } else if (op.kind == OpKind::reduce) {
           load.summed_bytes[r] += bytes * (op.source_count - 1);
           load.operands = std::max<std::size_t>(load.operands, op.source_count);
+        } else if (op.kind == OpKind::narrow || op.kind == OpKind::widen) {
+          load.summed_bytes[r] += bytes; // as long as a sum of two
         }
       }
     }
@@ -78,6 +80,7 @@ Plan together(const Plan& plan) {
   few.strategy = plan.strategy;
   few.ranks = plan.ranks;
   few.runs = plan.runs;
+  few.wire = plan.wire;
   few.gradient_bytes = plan.gradient_bytes;
   few.ring_order = plan.ring_order;
   few.groups = plan.groups;

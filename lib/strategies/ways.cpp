@@ -257,10 +257,11 @@ PlanRank rank_at(const Topology& topology, const std::string& machine,
 
 OpCost op_cost(const Network& model, std::vector<std::size_t> places) {
   return [&model, places = std::move(places)](std::size_t rank, const Op& op) {
-    if (op.kind != OpKind::reduce) {
+    const bool converts = op.kind == OpKind::narrow || op.kind == OpKind::widen; // as it adds two
+    if (op.kind != OpKind::reduce && !converts) {
       return 0.0;
     }
-    const double added = static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
+    const double added = static_cast<double>(op.bytes) * (converts ? 1.0 : op.source_count - 1.0);
     const double one_lane = model.places[places[rank]].lane_adds_per_s;
     double longest = one_lane > 0 ? added / one_lane : 0;
     for (const Use& use : model.add[places[rank]]) {

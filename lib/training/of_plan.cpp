@@ -44,7 +44,8 @@ Workload workload_of(const Plan& plan, const std::string& plan_file, const std::
   } else {
     found = PlannedWorkload{read_workload(workload), workload};
   }
-  const GradientLayout layout = layout_of(found->workload);
+  const GradientLayout layout =
+      layout_of(plan.wire ? as_sent(found->workload, *plan.wire) : found->workload);
   if (layout.runs != plan.runs || layout.total_bytes != plan.gradient_bytes) {
     fail(ErrorKind::input, fmt::format("{} is not the workload that {} was made from: its "
                                        "gradients lie otherwise",
@@ -59,7 +60,8 @@ Workload parts_as_workload(const Plan& plan) {
   workload.name = plan.workload.name;
   for (const std::size_t p : plan.parts.by_offset()) {
     workload.tensors.push_back({fmt::format("part {}", p), // as the plan counts
-                                plan.parts.bytes[p] / size_of(dtypes[p]), dtypes[p]});
+                                plan.parts.bytes[p] / size_of(dtypes[p]),
+                                plan.wire ? DType::fp32 : dtypes[p]});
   }
   return workload;
 }
@@ -73,10 +75,11 @@ std::vector<Staging::Place> places_of(const Workload& workload, const GradientLa
   return places;
 }
 
-std::vector<Stretch> stretches_of(const Parts& parts) {
+std::vector<Stretch> stretches_of(const Plan& plan) {
+  const std::uint64_t times = plan.wire ? size_of(DType::fp32) / size_of(*plan.wire) : 1;
   std::vector<Stretch> stretches;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    stretches.push_back({parts.offset_bytes[p], parts.bytes[p]});
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    stretches.push_back({times * plan.parts.offset_bytes[p], times * plan.parts.bytes[p]});
   }
   return stretches;
 }

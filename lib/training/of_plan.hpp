@@ -24,7 +24,8 @@ void require_plain_sums(const Plan& plan, const std::string& file);
 
 [[nodiscard]] std::vector<Staging::Place> places_of(const Workload& workload,
                                                     const GradientLayout& layout);
-[[nodiscard]] std::vector<Stretch> stretches_of(const Parts& parts);
+/// Of the plan's parts, in a worker's gradient.
+[[nodiscard]] std::vector<Stretch> stretches_of(const Plan& plan);
 
 /// What the launcher says of this process, which must be of as many ranks as the plan.
 [[nodiscard]] JobEnvironment environment_for(const Plan& plan, const std::string& file);

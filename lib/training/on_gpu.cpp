@@ -33,9 +33,8 @@ void Training::use_gpu(int device) {
     fail(ErrorKind::input, m_engine->staging ? "the session uses a GPU already"
                                              : "a step is under way: wait for it first");
   }
-  m_engine->staging =
-      std::make_unique<Staging>(*gpus, device, buffer(), places_of(m_workload, m_layout),
-                                stretches_of(m_plan.parts), m_factor);
+  m_engine->staging = std::make_unique<Staging>(
+      *gpus, device, buffer(), places_of(m_workload, m_layout), stretches_of(m_plan), m_factor);
   m_engine->gates->use(*m_engine->staging);
 }
 

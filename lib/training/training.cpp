@@ -136,7 +136,8 @@ void Training::connect() {
   m_engine->session.emplace(*m_rendezvous, std::vector{&program}, m_engine->options,
                             std::move(cpus));
   const RankMemory& memory = m_engine->session->memory();
-  if (memory.views()[k_gradient_buffer].data() != memory.buffers()[k_gradient_buffer].data()) {
+  if (memory.views()[program.gradient_buffer].data() !=
+      memory.buffers()[program.gradient_buffer].data()) {
     fail(ErrorKind::unavailable,
          fmt::format("transport {} keeps gradients in a GPU's memory; training takes transports of "
                      "processors' memory",
@@ -146,7 +147,7 @@ void Training::connect() {
   }
   if (worker()) {
     m_engine->gates.emplace(
-        parts_of_tensors(places_of(m_workload, m_layout), stretches_of(m_plan.parts)));
+        parts_of_tensors(places_of(m_workload, m_layout), stretches_of(m_plan)));
     m_gradient = m_gradient.empty() ? buffer() : m_gradient;
   }
   m_engine->session->start_lanes([this](const LaneProgram& lane) {
@@ -155,7 +156,8 @@ void Training::connect() {
 }
 
 std::span<std::byte> Training::buffer() const {
-  return m_engine->session->memory().buffers()[k_gradient_buffer].first(m_layout.total_bytes);
+  const std::uint32_t which = m_engine->schedule.ranks[m_self].gradient_buffer;
+  return m_engine->session->memory().buffers()[which].first(m_layout.total_bytes);
 }
 
 // --- the conductor ---------------------------------------------------------------------------

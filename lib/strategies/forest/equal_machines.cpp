@@ -251,6 +251,7 @@ private:
     plan.groups = groups;
     plan.collective = Collective::all_reduce;
     plan.runs = m_job.layout.runs;
+    plan.wire = m_job.wire;
     plan.gradient_bytes = m_job.layout.total_bytes;
     const Counts counts = counts_for(size, served);
     plan.parts =

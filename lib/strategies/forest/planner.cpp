@@ -282,6 +282,7 @@ private:
     plan.collective = m_options.collective;
     plan.root = has_root(m_options.collective) ? m_model.root : 0; // workers are the first ranks
     plan.runs = m_job.layout.runs;
+    plan.wire = m_job.wire;
     plan.gradient_bytes = m_job.layout.total_bytes;
     for (std::size_t r = 0; r < m_solution->places.size(); ++r) {
       plan.ranks.push_back(m_ways->place_of(r));

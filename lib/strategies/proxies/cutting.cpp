@@ -89,6 +89,7 @@ private:
     plan.strategy = m_cut.dense ? "dense" : "coarse";
     plan.gradient_bytes = m_job.layout.total_bytes;
     plan.runs = m_job.layout.runs;
+    plan.wire = m_job.wire;
     plan.routing = m_routes;
     if (m_cut.dense) {
       for (ProxyRoute& r : plan.routing) {

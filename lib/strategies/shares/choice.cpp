@@ -177,7 +177,7 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   if (!best.solution.reason.empty()) {
     return best;
   }
-  const Load load = load_of(best.solution, job.model(), best.solution.share_bytes);
+  const Load load = job.load_of(best.solution, best.solution.share_bytes);
   best.exact_port_seconds = load.port_seconds;
   const std::vector<double> sizes = part_sizes(job);
   std::vector<Prediction> predictions;

@@ -119,7 +119,7 @@ std::vector<Quantity> solved_quantities(const Plan& plan, const SharesJob& job,
 /// Why sums are written as they are; nothing where that is not known.
 std::optional<Quantity> stores_quantity(const Plan& plan, const SharesJob& job,
                                         const Solution& solution) {
-  const Load load = load_of(solution, job.model(), solution.share_bytes);
+  const Load load = job.load_of(solution, solution.share_bytes);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     const StoresChoice choice = job.model().stores_of(job.model().ranks()[r], load.operands,
                                                       static_cast<double>(plan.part_bytes));

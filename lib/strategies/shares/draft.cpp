@@ -232,7 +232,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
     return cost_of(job, solution, rank, bytes);
   });
   const std::vector<double> loads = loads_of(plan.parts, job.model().ranks().size());
-  const Load load = load_of(solution, job.model(), loads);
+  const Load load = job.load_of(solution, loads);
   const double exact = choice.exact_port_seconds;
   plan.assignment_gap = exact > 0 ? load.port_seconds / exact - 1 : 0;
   std::uint64_t lanes = 1;
@@ -255,6 +255,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
   plan.groups = solution.groups;
   plan.gradient_bytes = job.layout.total_bytes;
   plan.runs = job.layout.runs;
+  plan.wire = job.options.wire;
   return plan;
 }
 
@@ -267,7 +268,7 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
   assigned.shape.window_parts = window;
   assigned.shape.part_bytes = static_cast<double>(plan.part_bytes);
   assigned.shape.part_count = static_cast<double>(plan.parts.size());
-  const Load load = load_of(choice.solution, job.model(), assigned.loads);
+  const Load load = job.load_of(choice.solution, assigned.loads);
   plan.prediction = predict(job.model(), choice.solution, load, assigned.shape);
   const double exact = choice.exact_port_seconds, time = load.port_seconds;
   constexpr double k_rounding = 1e-9;

@@ -79,7 +79,7 @@ int needed_lanes(const SharesJob& job) {
         (job.options.async_steps && solution.hands_on())) {
       continue;
     }
-    Load load = load_of(solution, model, solution.share_bytes);
+    Load load = job.load_of(solution, solution.share_bytes);
     if (job.options.async_steps) {
       load_async(job, solution, load);
     }
@@ -147,6 +147,7 @@ std::string why_not_in_place(const SharesJob& job) {
       options.async_steps   ? "--async" // makes steps, too
       : options.optimizer   ? fmt::format("--optimizer {}", name_of(*options.optimizer))
       : options.fixed_point ? fmt::format("--reduction fixed:{}", options.fixed_point->bits)
+      : options.wire        ? fmt::format("--wire {}", name_of(*options.wire))
                             : "";
   if (!sent.empty()) {
     return sent + " needs gradients that are sent";
@@ -169,6 +170,16 @@ void check_dtypes(const SharesJob& job) {
 }
 
 } // namespace
+
+Load SharesJob::load_of(const Solution& solution, std::span<const double> loads) const {
+  Load load = reckon::load_of(solution, model(), loads);
+  if (options.wire || options.fixed_point) {
+    for (const std::size_t worker : workers) {
+      load.summed_bytes[worker] += 2 * bytes();
+    }
+  }
+  return load;
+}
 
 SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_options)
     : Job(job_without_ranks(the_inputs.workload, the_options)), inputs(the_inputs),

@@ -34,6 +34,10 @@ struct SharesJob : Job {
   /// Measured ways between the ranks' machines; else null.
   [[nodiscard]] const Between* pairs() const { return ways.measured(); }
 
+  /// What the ranks send and add when they own these bytes: reckon::load_of(), and conversions of
+  /// the workers' gradients to what is sent and back, as sums of two.
+  [[nodiscard]] Load load_of(const Solution& solution, std::span<const double> loads) const;
+
   /// Exchanges of a worker in one iteration.
   [[nodiscard]] double steps() const {
     return options.async_steps ? static_cast<double>(*options.async_steps) : 1;

@@ -56,6 +56,7 @@ void check_options(const PlanOptions& options, std::uint64_t ranks, std::uint64_
   refuse(options.optimizer.has_value() || options.fixed_point.has_value() ||
              options.async_steps.has_value(),
          "such a plan ends with the sums", "leave out --optimizer, --async and --reduction fixed");
+  refuse(options.wire.has_value(), "no node of it rounds", "leave out --wire");
   refuse(options.order == Order::priority, "parts go in gradient order",
          "leave out --order priority");
   refuse(options.contention.has_value(), "such plans are predicted without --contention",

@@ -307,6 +307,53 @@ TEST(SumInto, SpecialValuesOfFp32Pass) {
   });
 }
 
+TEST(Conversions, EveryHalfIsWidenedAndNarrowedBackExactly) {
+  for_each_target([] {
+    for (const DType type : {DType::fp16, DType::bf16}) {
+      std::vector<std::uint16_t> halves(65536), back(65536);
+      std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+      std::vector<float> wide(halves.size());
+      widen(type, wide.data(), halves.data(), halves.size());
+      narrow(type, back.data(), wide.data(), wide.size());
+      for (std::size_t i = 0; i < halves.size(); ++i) {
+        const float expected = element(type, reinterpret_cast<const std::uint8_t*>(&halves[i]));
+        if (std::isnan(expected)) {
+          ASSERT_TRUE(std::isnan(wide[i])) << i;
+          ASSERT_TRUE(std::isnan(element(type, reinterpret_cast<std::uint8_t*>(&back[i])))) << i;
+        } else {
+          ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]), std::bit_cast<std::uint32_t>(expected));
+          ASSERT_EQ(back[i], halves[i]) << name_of(type);
+        }
+      }
+    }
+  });
+}
+
+TEST(Conversions, RoundAsTheReferenceAtEveryAlignmentAndTouchNothingElse) {
+  constexpr std::uint64_t seed = 7102;
+  SCOPED_TRACE(seed);
+  for_each_target([&] {
+    std::mt19937_64 engine(seed);
+    for (std::size_t n = 0; n <= 200; ++n) {
+      for (const DType type : {DType::fp16, DType::bf16}) {
+        const std::size_t from = uniform_index(engine, 64), to = uniform_index(engine, 64);
+        Buffer wide(n * sizeof(float) + 64), out(n * 2 + 128, 0xA5), expected = out;
+        fill(DType::fp32, wide.data() + from, n, engine, uniform_index(engine, 2) == 0);
+        for (std::size_t i = 0; i < n; ++i) {
+          set_element(type, expected.data() + to + 2 * i,
+                      element(DType::fp32, wide.data() + from + 4 * i));
+        }
+        narrow(type, out.data() + to, wide.data() + from, n);
+        expect_same(type, out.data() + to, expected.data() + to, n);
+        ASSERT_TRUE(std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(to),
+                               expected.begin()));
+        ASSERT_TRUE(std::equal(out.begin() + static_cast<std::ptrdiff_t>(to + 2 * n), out.end(),
+                               expected.begin() + static_cast<std::ptrdiff_t>(to + 2 * n)));
+      }
+    }
+  });
+}
+
 TEST(SumInPlace, GivesEveryOperandTheSumOfAllAtEveryAlignment) {
   constexpr std::uint64_t seed = 7107;
   SCOPED_TRACE(seed);

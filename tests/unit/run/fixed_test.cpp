@@ -118,7 +118,7 @@ TEST(FixedPoint, TheCheckerFindsNumbersThatAreAddedAsWholeOnes) {
   EXPECT_THAT(test::fault_of(forgotten), test::Says("int32"));
   const Schedule as_floats =
       changed(0, [](Op& op) { op.dtype = op.kind == OpKind::reduce ? DType::fp32 : op.dtype; });
-  EXPECT_THAT(test::fault_of(as_floats), test::Says("fixed"));
+  EXPECT_THAT(test::fault_of(as_floats), test::Says("converted"));
 }
 
 TEST(FixedPoint, WhatDoesNotFitIsRefused) {

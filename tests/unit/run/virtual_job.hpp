@@ -195,7 +195,7 @@ private:
     std::vector<std::string> addresses;
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
       m_movers.push_back(make(static_cast<int>(r)));
-      m_memory.emplace_back(*m_movers.back(), m_schedule.ranks[r].buffer_bytes);
+      m_memory.emplace_back(*m_movers.back(), m_schedule.ranks[r]);
       m_movers.back()->open(static_cast<int>(m_schedule.ranks[r].lanes.size()));
       addresses.push_back(m_movers.back()->address());
       m_verifiers.push_back(make_verifier(m_schedule, r));

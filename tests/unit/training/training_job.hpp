@@ -40,6 +40,7 @@ struct Job {
   int lanes = 2;
   bool in_place = false;        ///< sums, on a machine that was measured to be good at it
   std::optional<Order> order{}; ///< of parts beside passes; none: no passes
+  std::optional<DType> wire{};
   Workload workload = mixed();
   std::string folder{}; ///< of plan.json and workload.json
   int port = 0;
@@ -58,8 +59,10 @@ inline Job prepared(Job job) {
     options.forward_seconds = options.backward_seconds = 1e-4;
     options.order = *job.order;
   }
-  Plan plan = plan_for(job.in_place ? machine_that_shares() : one_machine(), job.workload,
-                       job.workers, job.servers, options, job.lanes);
+  options.wire = job.wire;
+  Plan plan = plan_for(job.in_place ? machine_that_shares() : one_machine(),
+                       job.wire ? as_sent(job.workload, *job.wire) : job.workload, job.workers,
+                       job.servers, options, job.lanes);
   EXPECT_EQ(plan.sums_in_place, job.in_place);
   plan.workload = link_to(job.workload.name, canonical_text(job.workload));
   write_file(job.folder + "/plan.json", canonical_text(plan));

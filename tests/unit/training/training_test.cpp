@@ -123,6 +123,37 @@ float seen(float* element) {
   return std::atomic_ref<float>(*element).load();
 }
 
+/// Tensors of fp32 whose ends are in the middle of parts.
+Workload uneven() {
+  return workload({{"a", 40000, DType::fp32}, {"b", 7, DType::fp32}, {"c", 33333, DType::fp32}});
+}
+
+TEST_P(TrainingOver, GradientsTravelAsHalvesAndComeBackAsTheyWere) {
+  for (const std::string strategy : {"byteps_split", "ps_noncolocated", "ring"}) {
+    for (const DType wire : {DType::bf16, DType::fp16}) {
+      SCOPED_TRACE(strategy);
+      const Job job = prepared({.transport = GetParam(),
+                                .strategy = strategy,
+                                .workers = 3,
+                                .wire = wire,
+                                .workload = uneven()});
+      run_job(job, [](Member& m, RankProcess&) {
+        for (std::size_t t = 0; m.is.worker != 0 && t < m.is.tensors; ++t) {
+          EXPECT_EQ(m.place(t).dtype, RECKON_FP32);
+        }
+        train(m, 3);
+      });
+    }
+  }
+}
+
+TEST(Training, PartsOfHalvesAreTensorsOfFp32) {
+  const Job job = prepared({.workers = 2, .wire = DType::bf16, .workload = uneven()});
+  run_job(
+      job, [](Member& m, RankProcess&) { train(m, 2); },
+      [](reckon_options& options) { options.by_parts = 1; });
+}
+
 TEST(Training, TensorsTravelWhenTheyAreReadyAndNotBefore) {
   const Job job = prepared({.servers = 0});
   run_job(job, [](Member& m, RankProcess&) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/wire.hpp"
+
+#include "core/error.hpp"
+#include "equations/rounding.hpp"
+#include "strategies/part_trees.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+namespace reckon {
+namespace {
+
+/// The most sums that a gradient passes in turn on its way up a tree.
+std::size_t height(const PartTrees& trees, std::size_t tree, std::size_t ranks) {
+  std::size_t most = 0;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    std::size_t steps = 0;
+    for (std::int64_t at = r, above = trees.up(r, tree); above >= 0 && above != at; ++steps) {
+      at = above;
+      above = trees.up(static_cast<std::uint32_t>(at), tree);
+    }
+    most = std::max(most, steps);
+  }
+  return most;
+}
+
+} // namespace
+
+void check_wire(const PlanRequest& request) {
+  const PlanOptions& asked = request.options;
+  struct Other {
+    const char* flag;
+    bool asked;
+    const char* why;
+  };
+  for (const auto& [flag, is_asked, why] : std::initializer_list<Other>{
+           {"--optimizer", asked.optimizer.has_value(), "steps are of fp32"},
+           {"--reduction", asked.fixed_point.has_value(), "whole numbers travel as int32"},
+           {"--sums in-place", asked.sums_in_place.value_or(false), "no gradient travels"},
+           {"--collective", request.collective != Collective::all_reduce,
+            "only an all-reduce rounds"},
+           {"--shape", !request.shape.empty(), "no node of a torus rounds"},
+           {"--queues", request.proxies.one_queue, "it is to show a deadlock"}}) {
+    if (is_asked) {
+      fail(ErrorKind::usage, fmt::format("--wire {} with {}: {}; leave one of the two out",
+                                         name_of(*asked.wire), flag, why));
+    }
+  }
+}
+
+void add_wire(Plan& plan) {
+  if (std::ranges::any_of(plan.ranks, [](auto& rank) { return rank.endpoint_kind == "gpu"; })) {
+    fail(ErrorKind::usage, fmt::format("--wire {}: only processors round gradients, and ranks of "
+                                       "this plan are GPUs; plan with --places machine",
+                                       name_of(*plan.wire)));
+  }
+  const PartTrees trees(plan);
+  std::set<std::size_t> used;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    used.insert(trees.of(p));
+  }
+  std::size_t sums = 0;
+  for (const std::size_t tree : used) {
+    sums = std::max(sums, height(trees, tree, plan.ranks.size()));
+  }
+  const auto workers =
+      static_cast<std::size_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
+  plan.options["wire"] = name_of(*plan.wire);
+  plan.quantities.push_back(
+      {std::string(k_wire_error_quantity),
+       rounding_error(*plan.wire, sums + 1, workers),
+       "equation 22a: how far a sum may be off, of the sum of magnitudes",
+       {{"n", static_cast<double>(workers)}, {"roundings", static_cast<double>(sums + 1)}}});
+}
+
+} // namespace reckon

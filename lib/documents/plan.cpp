@@ -434,6 +434,11 @@ void describe(Visitor& v, Plan& p) {
 
 } // namespace documents
 
+std::optional<double> wire_error(const Plan& plan) {
+  const auto found = std::ranges::find(plan.quantities, k_wire_error_quantity, &Quantity::name);
+  return found == plan.quantities.end() ? std::nullopt : std::optional(found->value);
+}
+
 double contention_seconds(const Prediction& prediction) {
   const auto it = std::find_if(prediction.terms.begin(), prediction.terms.end(),
                                [](const Term& t) { return t.name == k_contention; });

@@ -48,6 +48,10 @@ inline constexpr std::string_view k_latency_quantity = "latency_seconds";
 /// magnitudes.
 inline constexpr std::string_view k_wire_error_quantity = "wire_error";
 
+struct Plan;
+/// Its value; absent without a wire type.
+[[nodiscard]] std::optional<double> wire_error(const Plan& plan);
+
 /// One addend of a predicted time.
 struct Term {
   std::string name; ///< transport, reduction, fill, synchronisation, ...

@@ -6,8 +6,8 @@
 #include "documents/cells.hpp"
 #include "planning/latency.hpp"
 #include "strategies/plan_network.hpp"
-#include "topology/paths.hpp"
 #include "strategies/unknown_rates.hpp"
+#include "topology/paths.hpp"
 
 #include <fmt/format.h>
 

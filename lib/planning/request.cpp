@@ -10,6 +10,7 @@
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "planning/assumed.hpp"
+#include "planning/gpu_gradients.hpp"
 #include "planning/places.hpp"
 #include "planning/wire.hpp"
 #include "strategies/between.hpp"
@@ -570,7 +571,8 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request, std::s
   const Profile& profile = documents.profile;
   if (request.places || documents.roles || profile.machines.empty() || !request.shape.empty() ||
       is_between_machines(options.strategy) || options.async_steps || options.fixed_point ||
-      options.contention || options.wire || options.what_if.worker_port_bytes_per_s) {
+      options.contention || options.wire || request.gpu_gradients ||
+      options.what_if.worker_port_bytes_per_s) {
     return false;
   }
   const MachineGroup& first = profile.machines.front();
@@ -790,6 +792,9 @@ Plan plan_as_sent(const PlanDocuments& documents, const PlanRequest& request,
 
 Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_transport(documents.profile, request);
+  if (request.gpu_gradients) {
+    check_gpu_gradients(request);
+  }
   std::string why_machines;
   Plan plan = [&] {
     try {
@@ -811,6 +816,9 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   }
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
+  }
+  if (request.gpu_gradients) {
+    add_gpu_gradients(plan, documents.profile);
   }
   add_assumed(plan, documents, request);
   return plan;

@@ -58,6 +58,8 @@ struct PlanRequest {
   /// InsideOptions::gpu_direct, absent: no, and OpenMachine::gpu_direct of all machines, absent:
   /// yes.
   std::optional<bool> gpu_direct{};
+  /// Workers' gradients lie on GPUs, and come to their machines' memory from there.
+  bool gpu_gradients = false;
   /// Inside one machine, with any strategy; the common options in PlanOptions count.
   std::optional<InsidePlanOptions> inside;
 };

@@ -464,11 +464,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   if (result.error_bound) {
     v.max_error = all.max_error;
   }
-  for (const Quantity& quantity : plan.quantities) {
-    if (quantity.name == k_wire_error_quantity) {
-      v.wire_error = quantity.value;
-    }
-  }
+  v.wire_error = wire_error(plan);
   return report;
 }
 

@@ -301,6 +301,34 @@ void add_passes(Prediction& p, const Passes& passes, const Parts& parts,
   p.lo_seconds = std::max(p.lo_seconds, std::min(p.bound_seconds, p.mid_seconds));
 }
 
+double exposed_seconds(const Passes& passes, const Parts& parts, double traffic_s) {
+  return std::max(0.0, beside_backward_pass(passes, traffic_s, parts).end_s -
+                           sum(passes.backward_seconds));
+}
+
+double traffic_seconds(const Plan& plan) {
+  const Prediction& p = plan.prediction;
+  if (!plan.passes) {
+    return p.mid_seconds;
+  }
+  const double predicted = p.mid_seconds - contention_seconds(p) - plan.passes->total_seconds();
+  double low = 0, high = sum(plan.passes->backward_seconds) + predicted;
+  constexpr int k_halvings = 60;
+  for (int i = 0; i < k_halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (exposed_seconds(*plan.passes, plan.parts, middle) > predicted ? high : low) = middle;
+  }
+  return low;
+}
+
+double exposed_seconds(const Plan& plan, double longer) {
+  Passes as_they_were = *plan.passes;
+  for (std::size_t l = 1; l < as_they_were.size(); ++l) {
+    as_they_were.backward_seconds[l] *= longer;
+  }
+  return exposed_seconds(as_they_were, plan.parts, traffic_seconds(plan));
+}
+
 void replace_by_played(Prediction& p, double seconds) {
   seconds = std::max(seconds, p.bound_seconds);
   const double factor = p.mid_seconds > 0 ? seconds / p.mid_seconds : 1;

@@ -43,6 +43,15 @@ void add_passes(Prediction& prediction, const Passes& passes, const Parts& parts
                 const std::optional<double>& played,
                 const std::optional<double>& credit_seconds = std::nullopt);
 
+/// What traffic that takes so long alone leaves exposed beside passes in gradient order (18).
+[[nodiscard]] double exposed_seconds(const Passes& passes, const Parts& parts, double traffic_s);
+/// The time of a plan's traffic alone: of one with passes in gradient order, what leaves as much
+/// exposed as it predicts.
+[[nodiscard]] double traffic_seconds(const Plan& plan);
+/// What a plan with passes in gradient order leaves exposed if its backward pass takes `longer`
+/// times as long from the first gradient on, and its traffic as long as ever (18c).
+[[nodiscard]] double exposed_seconds(const Plan& plan, double longer);
+
 /// Takes the play's time for the whole. Its excess over the steady traffic and summation is filling
 /// and draining the pipeline, and waiting.
 void replace_by_played(Prediction& prediction, double seconds);

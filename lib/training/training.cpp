@@ -17,6 +17,7 @@
 #include "run/transports.hpp"
 #include "stats/summary.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/predict.hpp"
 #include "training/of_plan.hpp"
 
 #include <fmt/format.h>
@@ -530,6 +531,7 @@ std::string Training::report() const {
       {"worker", me.worker},
       {"steps", m_steps},
       {"gradient_bytes", m_layout.total_bytes},
+      {"wire_error", wire_error(m_plan) ? Json(*wire_error(m_plan)) : Json()},
       {"sent_bytes_per_step", me.egress_bytes},
       {"received_bytes_per_step", me.ingress_bytes},
       {"copied_bytes_per_step",
@@ -545,6 +547,10 @@ std::string Training::report() const {
         {"hi_seconds", exposed(m_plan.prediction.hi_seconds)},
         {"contention_seconds", contention},
         {"gradients_seconds", gradients},
+        {"of_these_passes_seconds",
+         gradients > 0 && !m_times.gradients.empty()
+             ? Json(exposed_seconds(m_plan, of(m_times.gradients)["p50"].get<double>() / gradients))
+             : Json()},
         {"measured_seconds", measured}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

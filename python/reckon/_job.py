@@ -162,7 +162,8 @@ class Job:
         error = f" ({100 * (measured / predicted - 1):+.1f} %)" if predicted > 0 and measured > 0 else ""
         made, recorded = report["gradients_seconds"]["p50"], report["prediction"]["gradients_seconds"]
         if recorded > 0 and made > 0 and abs(made / recorded - 1) > 0.05:
-            error += f"; a backward pass took {1e3 * made:.4g} ms after its first gradient, and {1e3 * recorded:.4g} ms when it was recorded"
+            error += (f"; a backward pass took {1e3 * made:.4g} ms after its first gradient, and {1e3 * recorded:.4g} ms when it was "
+                      f"recorded: as they were, {1e3 * report['prediction']['of_these_passes_seconds']:.4g} ms would be predicted")
         return (f"{report['steps']} steps over {report['transport']}: exposed communication {1e3 * predicted:.4g} ms a step "
                 f"predicted, {1e3 * measured:.4g} ms measured{error}")
 

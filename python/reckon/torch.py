@@ -28,7 +28,7 @@ import threading
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import AllreduceOptions, Work
+from torch._C._distributed_c10d import AllreduceOptions, ReduceScatterOptions, Work
 
 from . import _gpu, _library
 from ._job import SLICE_S, join
@@ -43,17 +43,17 @@ PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a
 LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
 
 
-Piece = collections.namedtuple("Piece", "data first count offset pad work tensor")
-Piece.__doc__ = """A stretch of `tensor` in consecutive parts; pad: its last part, on a GPU, where the tensor ends in it; work: the
-tensor's, at its last piece."""
+Piece = collections.namedtuple("Piece", "data first count offset pad work last")
+Piece.__doc__ = """A stretch of the tensor of `work` in consecutive parts; pad: its last part, on a GPU, where the tensor ends in it;
+last: the tensor has no more."""
 
 
 class Sum(Work):
-    """An all-reduce under way."""
+    """An all-reduce under way, of `tensor`, multiplied by `factor` in the end."""
 
-    def __init__(self, done):
+    def __init__(self, done, tensor, factor):
         super().__init__()
-        self.done, self.failure = done, None
+        self.done, self.tensor, self.factor, self.failure = done, tensor, factor, None
         # What is raised here is an error for C++ as well. A future's own set_exception() is one for Python alone, and
         # DistributedDataParallel takes it for tensors.
         self.future = done.then(self.unwrapped)
@@ -63,8 +63,8 @@ class Sum(Work):
             raise self.failure
         return done.value()
 
-    def succeed(self, tensor):
-        self.done.set_result([tensor])
+    def succeed(self):
+        self.done.set_result([self.tensor])
 
     def fail(self, error):
         self.failure = error
@@ -84,6 +84,28 @@ class Sum(Work):
 
     def exception(self):
         return self.failure
+
+    def result(self):
+        return self.future.value()
+
+    def get_future(self):
+        return self.future
+
+
+class Then(Work):
+    """What `after` makes of the result of `work`, a tensor, once it is there."""
+
+    def __init__(self, work, after):
+        super().__init__()
+        self.work, self.future = work, work.get_future().then(lambda done: [after(done.value()[0])])
+
+    def wait(self, timeout=datetime.timedelta(0)):
+        self.work.wait(timeout)  # raises what went wrong
+        self.future.wait()
+        return True
+
+    def is_completed(self):
+        return self.future.done()
 
     def result(self):
         return self.future.value()
@@ -120,16 +142,16 @@ class Stream:
         for thread in self.threads:
             thread.start()
 
-    def add(self, tensor):
-        """Sums `tensor` in place. Returns the Work."""
+    def add(self, tensor, factor=1):
+        """Sums `tensor` in place, and multiplies the sum. Returns the Work."""
         on_gpu = _gpu.is_on_gpu(tensor)
         if on_gpu and _gpu.is_capturing():
             raise ReckonError("a CUDA graph is being captured: its replays would sum nothing")
-        work = Sum(_gpu.future_on(tensor.device) if on_gpu else torch.futures.Future())
+        work = Sum(_gpu.future_on(tensor.device) if on_gpu else torch.futures.Future(), tensor, factor)
         self.under_way.append(work)
         while self.under_way[0].is_completed():
             self.under_way.popleft()
-        self.calls.put((tensor, work, _gpu.mark_of(tensor.device) if on_gpu else None))
+        self.calls.put((work, _gpu.mark_of(tensor.device) if on_gpu else None))
         return work
 
     def guarded(self, work, source):
@@ -144,15 +166,16 @@ class Stream:
                 work(item)
             except Exception as error:  # of whatever kind: a future has to say so
                 self.failure = self.failure or error
-                work_of = item.work if isinstance(item, Piece) else item[1]
-                if work_of is not None:
+                work_of = item.work if isinstance(item, Piece) else item[0]
+                if not isinstance(item, Piece) or item.last:
                     work_of.fail(self.failure)
             finally:
                 if source is self.pieces:
                     source.task_done()
 
     def copy_in(self, call):
-        tensor, work, mark = call
+        work, mark = call
+        tensor = work.tensor
         data = tensor.detach().view(-1)
         on_gpu = _gpu.is_on_gpu(tensor)
         if on_gpu:
@@ -177,8 +200,7 @@ class Stream:
                 self.memory[begin + now.numel():end].zero_()
                 self.job.ready(first, count)
             self.next += count
-            done = data.numel() == 0
-            self.pieces.put(Piece(now, first, count, begin, pad, work if done else None, tensor))
+            self.pieces.put(Piece(now, first, count, begin, pad, work, data.numel() == 0))
 
     def use(self, device):
         """The GPU of the tensors, from the first one on."""
@@ -236,8 +258,10 @@ class Stream:
 
     @staticmethod
     def give(piece):
-        if piece.work is not None:
-            piece.work.succeed(piece.tensor)
+        if piece.work.factor != 1:
+            piece.data.mul_(piece.work.factor)
+        if piece.last:
+            piece.work.succeed()
 
     def end(self):
         """Waits for all that was added, and leaves with the other workers."""
@@ -399,17 +423,33 @@ class ReckonGroup(dist.ProcessGroup):
 
     def is_for_the_plan(self, tensors, options):
         tensor = tensors[0]
-        return (self.plan is not None and len(tensors) == 1 and options.reduceOp == dist.ReduceOp.SUM and
+        return (self.plan is not None and len(tensors) == 1 and options.reduceOp in (dist.ReduceOp.SUM, dist.ReduceOp.AVG) and
                 tensor.device.type in ("cpu", "cuda") and tensor.dtype in TYPES and tensor.is_contiguous() and
                 tensor.numel() * tensor.element_size() >= SMALL)
 
     def allreduce(self, tensors, options=AllreduceOptions()):
-        if not self.is_for_the_plan(tensors, options):
+        mean = options.reduceOp == dist.ReduceOp.AVG
+        if self.is_for_the_plan(tensors, options):
+            stream = self.opened(tensors[0])
+            if stream.dtype == tensors[0].dtype:
+                return stream.add(tensors[0], 1 / self.size() if mean else 1)
+        if not mean:
             return self.gloo.allreduce(tensors, options)
-        stream = self.opened(tensors[0])
-        if stream.dtype != tensors[0].dtype:
-            return self.gloo.allreduce(tensors, options)
-        return stream.add(tensors[0])
+        sums = AllreduceOptions()  # Gloo has no means
+        return Then(self.gloo.allreduce(tensors, sums), lambda tensor: tensor.div_(self.size()))
+
+    def _reduce_scatter_base(self, output, tensor, options=ReduceScatterOptions()):
+        """Gloo has none: sums all of it, of which each worker takes its own."""
+        if tensor.numel() != output.numel() * self.size() or tensor.dtype != output.dtype:
+            raise ValueError(f"reduce_scatter: {output.numel()} elements of {output.dtype} at each of {self.size()} workers are not "
+                             f"{tensor.numel()} of {tensor.dtype}")
+        whole, of_all = tensor.detach().contiguous().view(-1).clone(), AllreduceOptions()
+        of_all.reduceOp = options.reduceOp
+        mine = slice(self.rank() * output.numel(), (self.rank() + 1) * output.numel())
+        return Then(self.allreduce([whole], of_all), lambda summed: output.copy_(summed.view(-1)[mine].view_as(output)))
+
+    def reduce_scatter(self, outputs, tensors, options=ReduceScatterOptions()):
+        return self._reduce_scatter_base(outputs[0], torch.cat([one.reshape(-1) for one in tensors[0]]), options)
 
     def shutdown(self):
         self.end()
@@ -442,7 +482,7 @@ def over_gloo(name):
 
 
 for _name in ("broadcast", "allgather", "_allgather_base", "allgather_coalesced", "allgather_into_tensor_coalesced",
-              "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "allreduce_coalesced", "alltoall",
+              "reduce_scatter_tensor_coalesced", "allreduce_coalesced", "alltoall",
               "alltoall_base", "barrier", "monitored_barrier", "gather", "scatter", "reduce", "send", "recv", "recv_anysource"):
     setattr(ReckonGroup, _name, over_gloo(_name))
 

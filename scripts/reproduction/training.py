@@ -27,7 +27,9 @@ COMPARED = 5  # steps whose losses are compared with those of one process
 PORT = 29700
 KILLED_RANK, KILLED_STEP = 1, 3
 NAMES = {"none": "no communication", "ddp": "DDP over gloo", "after": "plan, after the pass", "overlapped": "plan, overlapped",
-         "hook": "DDP with ddp_hook", "backend": "DDP over reckon.torch"}
+         "hook": "DDP with ddp_hook", "backend": "DDP over reckon.torch", "ddp_fp16": "DDP over gloo, fp16",
+         "wire": "plan, overlapped, bf16", "backend_wire": "DDP over reckon.torch, bf16"}
+HALVES = [NAMES[mode] for mode in ("ddp_fp16", "wire", "backend_wire")]  # gradients travel as such
 SETTINGS = {"netlab": f"{WORKERS} workers on netlab", "machine": "one machine"}
 QUIET = 1  # load average: above it other programs are at work
 
@@ -150,21 +152,26 @@ def compare(place, model, workers, servers, profile, transport, part, steps, los
                                    transport, "--zero-compute")
     beside_path = place.folder / f"{model}-{workers}+{servers}.json"
     beside, step_seconds, exposed = plan(beside_path, profile, workload, workers, servers, transport)
+    wire_path = place.folder / f"{model}-{workers}+{servers}-bf16.json"
+    wire, wire_seconds, wire_exposed = plan(wire_path, profile, workload, workers, servers, transport, "--wire", "bf16")
     forward, backward = passes_of(workload)
-    modes = [("none", None), ("ddp", None)] if servers == 0 else []
+    modes = [("none", None), ("ddp", None), ("ddp_fp16", None)] if servers == 0 else []
     modes += [("after", str(place.folder / f"{model}-{workers}+{servers}-after.json")), ("overlapped", str(beside_path)),
-              ("hook", str(beside_path)), ("backend", str(beside_path))]
+              ("hook", str(beside_path)), ("backend", str(beside_path)), ("wire", str(wire_path)), ("backend_wire", str(wire_path))]
     say(f"{part}: {model}, {workers} workers, {servers} servers: predicted {step_seconds:.3f} s overlapped, {exposed:.3f} s exposed")
     warm_up = WARM_UP[part]
     ranks = place.train(model, workers, workers + servers, modes, warm_up + steps)
     predicted = {"none": (forward + backward, None), "after": (forward + backward + after_seconds, after_seconds),
-                 "overlapped": (step_seconds, exposed)}
+                 "overlapped": (step_seconds, exposed), "wire": (wire_seconds, wire_exposed)}
     rows = []
     for mode, of_plan in modes:
-        strategy = {"after": after, "overlapped": beside, "hook": beside, "backend": beside}.get(mode, {}).get("strategy", "")
+        strategy = {"after": after, "overlapped": beside, "hook": beside, "backend": beside, "wire": wire,
+                    "backend_wire": wire}.get(mode, {}).get("strategy", "")
+        of_these = [rank[mode][-1].get("of_these_passes") for rank in ranks[:workers]]
         row = {"model": model, "workers": workers, "servers": servers, "mode": mode, "strategy": strategy,
                "forward": forward, "backward": backward, "bytes": beside["gradient_bytes"],
                "predicted_step": predicted.get(mode, (None, None))[0], "predicted_exposed": predicted.get(mode, (None, None))[1],
+               "of_these_passes": None if None in of_these else statistics.median(of_these),
                **medians([rank[mode] for rank in ranks[:workers]], warm_up, losses)}
         if mode == "none":
             row["loss_error"] = None  # each worker trains alone
@@ -230,7 +237,7 @@ def cells(result, setting):
         say(f"{setting}: the load average was {result['load']:.1f} before, so its times are not published")
     for r in result["rows"]:
         times = {"step_s": r["step"], "predicted_step_s": r["predicted_step"], "exposed_s": None if r["mode"] == "none" else r["exposed"],
-                 "predicted_exposed_s": r["predicted_exposed"]}
+                 "predicted_exposed_s": r["predicted_exposed"], "of_these_passes_s": r["of_these_passes"]}
         yield {"setting": setting, "model": r["model"], "workers": r["workers"], "servers": r["servers"], "mode": NAMES[r["mode"]],
                "strategy": r["strategy"], **(times if quiet else {}),
                "loss_difference": None if r["loss_error"] is None else f"{r['loss_error']:.1e}"}
@@ -243,8 +250,11 @@ def summary(tables):
         ddp = steps.get((NAMES["ddp"], "0"))
         beside = [f"{100 * (seconds / ddp - 1):+.1f} % ({servers} servers)" for (mode, servers), seconds in steps.items()
                   if ddp and mode == NAMES["overlapped"]]
-        rows.append((*key, len(some), max((r["loss_difference"] for r in some if r["loss_difference"]), key=float), ", ".join(beside)))
-    headers = ("where", "model", "workers", "runs", "greatest relative difference of a loss", "step overlapped beside DDP over gloo")
+        of_losses = [max((float(r["loss_difference"]) for r in some if r["loss_difference"] and (r["mode"] in HALVES) == halves),
+                         default=0) for halves in (False, True)]
+        rows.append((*key, len(some), *(f"{one:.1e}" if one else "" for one in of_losses), ", ".join(beside)))
+    headers = ("where", "model", "workers", "runs", "greatest relative difference of a loss", "of gradients that travel as halves",
+               "step overlapped beside DDP over gloo")
     timed = any(row[-1] for row in rows)
     return headers if timed else headers[:-1], rows if timed else [row[:-1] for row in rows]
 
@@ -255,15 +265,15 @@ PAGE = Page("training", ("", "killed"), summary)
 def write_plot(work, picture, rows):
     """Bars of a step: computation and exposed communication, measured, and the predicted step as a point; a panel for each model."""
     models = list(dict.fromkeys(r["model"] for r in rows))
-    script = [f'set terminal pngcairo size {640 * len(models)},560 font "Liberation Sans,11"', f'set output "{picture}"',
+    script = [f'set terminal pngcairo size {720 * len(models)},640 font "Liberation Sans,11"', f'set output "{picture}"',
               f"set multiplot layout 1,{len(models)}", "set style data histograms", "set style histogram rowstacked",
-              "set style fill solid 0.8", "set boxwidth 0.7", "set xtics rotate by -40", "set grid ytics", "set yrange [0:*]",
+              "set style fill solid 0.8", "set boxwidth 0.7", "set xtics rotate by -60", "set bmargin 9", "set grid ytics", "set yrange [0:*]",
               "set ylabel 'seconds of a step'", "set key outside top center horizontal"]
-    short = {"none": "none", "ddp": "DDP gloo", "after": "after", "overlapped": "overlapped", "hook": "hook", "backend": "backend"}
+    short = {"none": "none", "ddp": "DDP gloo", "ddp_fp16": "DDP gloo fp16", "backend_wire": "backend bf16", "wire": "overlapped bf16"}
     for index, model in enumerate(models):
         values = []
         for r in (r for r in rows if r["model"] == model):
-            label = short[r["mode"]] + (f" {r['servers']}" if r["mode"] not in ("none", "ddp") else "")
+            label = short.get(r["mode"], r["mode"]) + (f" {r['servers']}" if r["mode"] not in ("none", "ddp", "ddp_fp16") else "")
             exposed = 0 if r["mode"] == "none" else r["exposed"]
             values.append(f'"{label}" {r["step"] - exposed} {exposed} {r["predicted_step"] or "NaN"}')
         script += [f"$d{index} << E", *values, "E", f'set title "{model}: mode, number of servers"',

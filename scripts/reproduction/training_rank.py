@@ -14,6 +14,7 @@ import time
 import torch
 import torch.distributed
 import torch.nn.functional as F
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
 import reckon
 import reckon.torch
@@ -143,6 +144,9 @@ class Ready:
         self.at(self.count)
 
 
+ATTACHED = ("after", "overlapped", "wire")  # modes
+
+
 def train(job, mode, rank, over):
     """Steps of a worker in a mode; over: its job of a plan, its group of processes, or None. For each step when it began, when the last gradient was
     ready and when the sums were there, on the clock that all processes of a computer share; and the loss."""
@@ -157,13 +161,15 @@ def train(job, mode, rank, over):
 
     ready = Ready(model.parameters(), die)  # before all other hooks, so that these do not delay it
     run = model
-    if mode in ("ddp", "hook"):
+    if mode in ("ddp", "ddp_fp16", "hook"):
         run = torch.nn.parallel.DistributedDataParallel(model)
-    if mode == "backend":
+    if mode == "ddp_fp16":
+        run.register_comm_hook(None, fp16_compress_hook)
+    if mode in ("backend", "backend_wire"):
         run = torch.nn.parallel.DistributedDataParallel(model, process_group=over, gradient_as_bucket_view=True)
     if mode == "hook":
         run.register_comm_hook(run, reckon.ddp_hook(over))
-    if mode in ("after", "overlapped"):
+    if mode in ATTACHED:
         reckon.attach(model, over)
     rows = []
     for step in range(job["steps"]):
@@ -175,16 +181,18 @@ def train(job, mode, rank, over):
         loss = F.cross_entropy(run(samples), labels)
         with over.no_sync() if mode == "after" else contextlib.nullcontext():
             loss.backward()
-        if mode in ("after", "overlapped"):
+        if mode in ATTACHED:
             over.wait()
         rows.append({"begin": begin, "ready": ready.time, "sums": time.perf_counter(), "loss": loss.item()})
         optimizer.step()
+    if mode in ATTACHED:
+        rows[-1]["of_these_passes"] = over.report()["prediction"]["of_these_passes_seconds"]
     return rows
 
 
 @contextlib.contextmanager
 def over_plan(mode, plan):
-    if mode == "backend":
+    if mode in ("backend", "backend_wire"):
         os.environ["RECKON_PLAN"] = plan
         group = torch.distributed.new_group(backend="reckon")
         yield group

@@ -56,6 +56,17 @@ def others(rank):
     turned = numbers(90_000, rank, 5).view(300, 300).t()
     dist.all_reduce(turned)
     assert torch.equal(turned, sum(numbers(90_000, r, 5) for r in range(WORKERS)).view(300, 300).t())
+    for count in (50_000, 7):  # over the plan, and over Gloo, which has neither
+        mean = numbers(count, rank, 9)
+        dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+        assert torch.equal(mean, sum(numbers(count, r, 9) for r in range(WORKERS)) / WORKERS)
+        whole = [numbers(WORKERS * count, r, 10).view(WORKERS, count) for r in range(WORKERS)]
+        mine = torch.empty(count)
+        dist.reduce_scatter(mine, list(whole[rank]))
+        assert torch.equal(mine, sum(whole)[rank])
+        mine.zero_()
+        dist._reduce_scatter_base(mine, whole[rank].reshape(-1), op=dist.ReduceOp.AVG, async_op=True).wait()
+        assert torch.equal(mine, sum(whole)[rank] / WORKERS)
     given = numbers(50_000, rank, 6)
     dist.broadcast(given, src=1)
     assert torch.equal(given, numbers(50_000, 1, 6))

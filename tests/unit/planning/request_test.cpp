@@ -161,6 +161,142 @@ TEST(PlanAsAsked, RefusesWhatIsAskedOfOneStrategyAndGivenToAnother) {
   }
 }
 
+TEST(PlanAsAsked, GradientsThatTravelAsHalvesAreHalfAsLong) {
+  const PlanDocuments given = documents(test::cluster(k_rate, k_rate));
+  PlanRequest request;
+  request.workers = 4;
+  request.options.strategy = "byteps_split";
+  const Plan plain = plan_as_asked(given, request);
+  request.options.wire = DType::bf16;
+  const Plan halves = plan_as_asked(given, request);
+  EXPECT_EQ(2 * halves.gradient_bytes, plain.gradient_bytes);
+  EXPECT_NEAR(2 * halves.prediction.bound_seconds, plain.prediction.bound_seconds, 1e-9);
+  EXPECT_EQ(halves.workload, plain.workload); // the program's
+  EXPECT_EQ(halves.options.at("wire"), "bf16");
+  EXPECT_GT(wire_error(halves).value(), 0.0078); // two roundings of 2^-8
+  EXPECT_LT(wire_error(halves).value(), 0.0079);
+  EXPECT_FALSE(wire_error(plain).has_value());
+}
+
+TEST(PlanAsAsked, RefusesWhatCannotTravelAsHalves) {
+  PlanDocuments given = documents(test::cluster(k_rate, k_rate));
+  const auto refused = [&](ErrorKind kind, auto change) {
+    PlanRequest request;
+    request.workers = 2;
+    request.options.wire = DType::bf16;
+    change(request);
+    try {
+      static_cast<void>(plan_as_asked(given, request));
+      ADD_FAILURE() << "was planned";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_THAT(error.what(), testing::HasSubstr("--wire"));
+    }
+  };
+  refused(ErrorKind::usage, [](PlanRequest& r) { r.options.optimizer = Optimizer::sgd; });
+  refused(ErrorKind::usage, [](PlanRequest& r) { r.options.fixed_point = FixedPointRequest{}; });
+  refused(ErrorKind::usage, [](PlanRequest& r) { r.options.sums_in_place = true; });
+  refused(ErrorKind::usage, [](PlanRequest& r) { r.collective = Collective::all_gather; });
+  refused(ErrorKind::usage, [](PlanRequest& r) { r.shape = "2x1x1"; });
+  given.workload.tensors.back().dtype = DType::fp16;
+  refused(ErrorKind::input, [](PlanRequest&) {});
+}
+
+/// Machines with two GPUs that are copied from at 20 and to at 25 GB/s, and 30 both ways together.
+PlanDocuments with_gpus() {
+  PlanDocuments given = documents(test::cluster(k_rate, k_rate));
+  Profile& profile = given.profile;
+  const std::string m = profile.machines.front().id;
+  for (const char* const gpu : {"gpu0", "gpu1"}) {
+    profile.topology.objects.push_back({.id = m + "/" + gpu, .kind = ObjectKind::gpu});
+  }
+  for (const auto& [test, from, to, rate] :
+       {std::tuple(k_device_to_host_ce, "gpu0", "numa0", 20e9),
+        std::tuple(k_host_to_device_ce, "numa0", "gpu0", 25e9),
+        std::tuple(k_host_device_two_way_ce, "numa0", "gpu0", 30e9)}) {
+    Cell cell;
+    cell.key.test = test;
+    cell.key.from = m + "/" + from;
+    cell.key.to = m + "/" + to;
+    cell.key.state = "pinned";
+    cell.unit = "bytes_per_second";
+    cell.status = CellStatus::ok;
+    cell.n = 1;
+    cell.p50 = cell.min = cell.max = cell.p99 = rate;
+    profile.cells.push_back(cell);
+  }
+  return given;
+}
+
+TEST(PlanAsAsked, GradientsOnGpusTakeTheirCopiesAsWell) {
+  const PlanDocuments given = with_gpus();
+  PlanRequest request;
+  request.workers = 4;
+  request.options.strategy = "byteps_split";
+  request.options.part_bytes = 1 << 16;
+  const Plan host = plan_as_asked(given, request);
+  request.gpu_gradients = true;
+  const Plan gpu = plan_as_asked(given, request);
+  // A port is slower than the copies, 15 GB/s each way: a part's at each end are left.
+  const double ends = 2 * static_cast<double>(gpu.part_bytes) / 15e9;
+  EXPECT_NEAR(gpu.prediction.mid_seconds, host.prediction.mid_seconds + ends, 1e-12);
+  EXPECT_NEAR(gpu.prediction.terms.back().seconds, ends, 1e-12);
+  EXPECT_EQ(gpu.prediction.bound_seconds, host.prediction.bound_seconds);
+  EXPECT_EQ(gpu.options.at("gradients"), "gpu");
+  // Half of the gradient travels, and all of it is copied.
+  request.options.wire = DType::bf16;
+  const Plan halves = plan_as_asked(given, request);
+  EXPECT_NEAR(halves.prediction.terms.back().seconds,
+              2 * 2 * static_cast<double>(halves.part_bytes) / 15e9, 1e-12);
+}
+
+TEST(PlanAsAsked, CopiesThatAreSlowerThanTheNetworkBind) {
+  PlanDocuments given = with_gpus();
+  for (Cell& cell : given.profile.cells) {
+    if (cell.key.test == k_device_to_host_ce) {
+      cell.p50 = 1e8;
+    }
+  }
+  PlanRequest request;
+  request.workers = 4;
+  request.options.part_bytes = 1 << 16;
+  request.gpu_gradients = true;
+  const Plan plan = plan_as_asked(given, request);
+  const double down = static_cast<double>(plan.gradient_bytes) / 1e8;
+  EXPECT_NEAR(plan.prediction.bound_seconds, down, 1e-9);
+  EXPECT_THAT(plan.prediction.bound_by, testing::HasSubstr("copies"));
+  EXPECT_GT(plan.prediction.mid_seconds, down);
+  EXPECT_LT(plan.prediction.mid_seconds, down * 1.1);
+  // The only tensor is ready when the backward pass is over.
+  request.options.forward_seconds = 1;
+  request.options.backward_seconds = 10;
+  const Plan beside = plan_as_asked(given, request);
+  const auto part = static_cast<double>(beside.part_bytes);
+  EXPECT_NEAR(beside.prediction.mid_seconds, 11 + down + part / 1e8 + part / 15e9, 1e-9);
+}
+
+TEST(PlanAsAsked, RefusesGradientsOnGpusOfWhichNothingIsKnown) {
+  const auto refused = [&](const PlanDocuments& given, ErrorKind kind, auto change) {
+    PlanRequest request;
+    request.workers = 2;
+    request.gpu_gradients = true;
+    change(request);
+    try {
+      static_cast<void>(plan_as_asked(given, request));
+      ADD_FAILURE() << "was planned";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_THAT(error.what(), testing::HasSubstr("--gradients gpu"));
+    }
+  };
+  refused(documents(test::cluster(k_rate, k_rate)), ErrorKind::input, [](PlanRequest&) {});
+  const PlanDocuments given = with_gpus();
+  refused(given, ErrorKind::usage, [](PlanRequest& r) { r.options.optimizer = Optimizer::sgd; });
+  refused(given, ErrorKind::usage, [](PlanRequest& r) { r.options.order = Order::priority; });
+  refused(given, ErrorKind::usage, [](PlanRequest& r) { r.collective = Collective::broadcast; });
+  refused(given, ErrorKind::usage, [](PlanRequest& r) { r.inside = InsidePlanOptions(); });
+}
+
 TEST(PlanAsAsked, PortsThatAreMadeUpAreOfMachinesAndNotOfCores) {
   Profile profile = test::cluster(k_rate, k_rate, 4);
   PlanRequest request;

@@ -35,24 +35,15 @@ Plan plan_of(const test::Shape& shape, DType wire, std::optional<Order> order = 
   return plan;
 }
 
-double wire_error_of(const Plan& plan) {
-  for (const Quantity& quantity : plan.quantities) {
-    if (quantity.name == k_wire_error_quantity) {
-      return quantity.value;
-    }
-  }
-  return -1;
-}
-
 TEST(Wire, TheErrorByHand) {
   // One rounding of bf16 (2^-8), then fp32's of one addition too many: 1.00390625 (1 + 2^-24) - 1.
   EXPECT_NEAR(rounding_error(DType::bf16, 1, 1), 0x1p-8 + 0x1p-24, 1e-9);
   // (1 + 2^-11)^2 (1 + 2^-24)^4 - 1 = 2^-10 + 2^-22 + 2^-22 + ...
   EXPECT_NEAR(rounding_error(DType::fp16, 2, 4), 0x1p-10 + 0x1p-21, 1e-9);
   // Workers round once, their server once; round a ring of 5 a gradient is in up to 4 sums.
-  EXPECT_EQ(wire_error_of(plan_of({"ps_noncolocated", 5, 2}, DType::bf16)),
+  EXPECT_EQ(wire_error(plan_of({"ps_noncolocated", 5, 2}, DType::bf16)),
             rounding_error(DType::bf16, 2, 5));
-  EXPECT_EQ(wire_error_of(plan_of({"ring", 5}, DType::bf16)), rounding_error(DType::bf16, 5, 5));
+  EXPECT_EQ(wire_error(plan_of({"ring", 5}, DType::bf16)), rounding_error(DType::bf16, 5, 5));
 }
 
 TEST(Wire, EveryStrategySumsExactlyWhatTheTypeHolds) {
@@ -107,7 +98,7 @@ TEST(Wire, SumsOfAnyNumbersAreWithinTheStatedErrorAndTheSameEverywhere) {
       Job job(schedule);
       std::vector<double> sums, magnitudes;
       job.set_prepare([&](Job& all) { std::tie(sums, magnitudes) = fill(schedule, all, random); });
-      const double allowed = wire_error_of(plan);
+      const double allowed = *wire_error(plan);
       double worst = 0;
       job.set_damage([&](Job& all) {
         const auto of = [&](std::size_t r) {

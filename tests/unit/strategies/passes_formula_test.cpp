@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -110,6 +112,28 @@ TEST(PassesFormula, ByPriorityLessIsExposedWithALesserCredit) {
     }
     EXPECT_LE(iteration(traffic, 0.0), iteration(traffic, std::nullopt)) << traffic;
   }
+}
+
+TEST(PassesFormula, PassesThatTakeLongerHideMore) {
+  const auto left = [](double traffic, std::vector<std::uint64_t> ends, double longer) {
+    Plan plan;
+    plan.passes = passes();
+    plan.passes->end_bytes = std::move(ends);
+    plan.prediction = of(traffic);
+    add_passes(plan.prediction, *plan.passes, {}, std::nullopt);
+    return exposed_seconds(plan, longer);
+  };
+  // The network is busy from 1 s to 9 s, and the pass ends at 4 s, or at 1 + 2 * 3 = 7 s.
+  EXPECT_NEAR(left(8, {1, 2, 3, 4}, 1), 5, 1e-9);
+  EXPECT_NEAR(left(8, {1, 2, 3, 4}, 2), 2, 1e-9);
+  EXPECT_NEAR(left(8, {1, 2, 3, 4}, 0.5), 1 + 8 - 2.5, 1e-9);
+  // The last layer's quarter is left in any case.
+  EXPECT_NEAR(left(8, {1, 2, 3, 4}, 5), 2, 1e-9);
+  // Of the last layer's half, 4 of 8 s: as soon as the pass waits for the network no more.
+  EXPECT_NEAR(left(8, {1, 2, 4, 8}, 1), 5, 1e-9);
+  EXPECT_NEAR(left(8, {1, 2, 4, 8}, 1.5), 4, 1e-9); // max(1 + 8, 5.5 + 4) - 5.5
+  // What contention adds to passes is no traffic: nothing was exposed, and nothing will be.
+  EXPECT_NEAR(left(0, {1, 2, 3, 4}, 2), 0, 1e-9);
 }
 
 } // namespace

@@ -22,6 +22,7 @@ namespace {
 struct CopyRates {
   double down = 0, up = 0;
   std::string by; ///< whose
+  bool measured = false;
 };
 
 /// The slowest of a machine's GPUs in one direction; absent where none was measured.
@@ -78,9 +79,13 @@ double efficiency(const Profile& profile, const std::string& machine, bool from_
 
 CopyRates rates_of(const Profile& profile, const std::string& machine, double workers,
                    double part_bytes) {
-  const std::optional<double> down = slowest(profile, k_device_to_host_ce, machine, true);
-  const std::optional<double> up = slowest(profile, k_host_to_device_ce, machine, false);
-  if (!down || !up) {
+  std::optional<double> down = slowest(profile, k_device_to_host_ce, machine, true);
+  std::optional<double> up = slowest(profile, k_host_to_device_ce, machine, false);
+  const bool measured = down && up;
+  if (!measured) {
+    down = up = slowest_link(profile.topology, machine);
+  }
+  if (!down) {
     fail(
         ErrorKind::input,
         fmt::format("--gradients gpu: profile '{}' does not say how fast the GPUs of {} are copied "
@@ -95,12 +100,12 @@ CopyRates rates_of(const Profile& profile, const std::string& machine, double wo
     const double beside = both ? std::min(alone, *both / 2) : alone;
     return beside * efficiency(profile, machine, from_gpu, part_bytes) / sharing;
   };
-  return {rate(*down, true), rate(*up, false), machine};
+  return {rate(*down, true), rate(*up, false), machine, measured};
 }
 
 /// Of the worker whose copies are slowest.
 CopyRates slowest_rates(const Plan& plan, const Profile& profile, double part_bytes) {
-  CopyRates slowest{std::numeric_limits<double>::infinity(), 0, ""};
+  CopyRates slowest{std::numeric_limits<double>::infinity(), 0, "", false};
   std::set<std::string> seen;
   for (const PlanRank& rank : plan.ranks) {
     if (!rank.worker || !seen.insert(rank.machine).second) {
@@ -186,6 +191,11 @@ void add_gpu_gradients(Plan& plan, const Profile& profile) {
     quantity.value += quantity.name == "exposed_seconds" ? added : 0;
   }
   plan.options["gradients"] = "gpu";
+  if (!rates.measured) {
+    plan.assumed.push_back(fmt::format("the GPUs of {} are copied from and to at their PCIe links' "
+                                       "rates: the profile has no {}",
+                                       rates.by, k_device_to_host_ce));
+  }
   plan.quantities.push_back(
       {"gpu_copy_seconds",
        slower,

@@ -207,9 +207,11 @@ PlanDocuments with_gpus() {
   PlanDocuments given = documents(test::cluster(k_rate, k_rate));
   Profile& profile = given.profile;
   const std::string m = profile.machines.front().id;
-  for (const char* const gpu : {"gpu0", "gpu1"}) {
-    profile.topology.objects.push_back({.id = m + "/" + gpu, .kind = ObjectKind::gpu});
-  }
+  profile.topology.objects = {
+      {.id = m, .kind = ObjectKind::machine},
+      {.id = m + "/gpu0", .kind = ObjectKind::gpu, .parent = m},
+      {.id = m + "/gpu1", .kind = ObjectKind::gpu, .parent = m},
+  };
   for (const auto& [test, from, to, rate] :
        {std::tuple(k_device_to_host_ce, "gpu0", "numa0", 20e9),
         std::tuple(k_host_to_device_ce, "numa0", "gpu0", 25e9),
@@ -273,6 +275,23 @@ TEST(PlanAsAsked, CopiesThatAreSlowerThanTheNetworkBind) {
   const Plan beside = plan_as_asked(given, request);
   const auto part = static_cast<double>(beside.part_bytes);
   EXPECT_NEAR(beside.prediction.mid_seconds, 11 + down + part / 1e8 + part / 15e9, 1e-9);
+}
+
+TEST(PlanAsAsked, GpusOfWhichOnlyTheLinkIsKnownAreCopiedAtItsRate) {
+  PlanDocuments given = with_gpus();
+  std::erase_if(given.profile.cells, [](const Cell& cell) { return cell.key.state == "pinned"; });
+  for (TopologyObject& object : given.profile.topology.objects) {
+    if (object.kind == ObjectKind::gpu) {
+      object.pcie_bytes_per_second = object.id.ends_with('1') ? 10e9 : 12e9;
+    }
+  }
+  PlanRequest request;
+  request.workers = 4;
+  request.gpu_gradients = true;
+  const Plan plan = plan_as_asked(given, request);
+  EXPECT_NEAR(plan.prediction.terms.back().seconds, 2 * static_cast<double>(plan.part_bytes) / 10e9,
+              1e-12);
+  EXPECT_THAT(plan.assumed, testing::Contains(testing::HasSubstr("PCIe")));
 }
 
 TEST(PlanAsAsked, RefusesGradientsOnGpusOfWhichNothingIsKnown) {

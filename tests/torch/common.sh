@@ -51,11 +51,11 @@ ranks_end() {
 
 # The plans of train.py's models, for two workers and a server: ranks 0 to 2 of a new job.
 plan_for_models() {
-  local name
+  local options=(--profile byteps-cluster --workers 2 --servers 1 --part-bytes 1KiB --transport host --port-bandwidth 1GB/s)
   "$python" "$tests/train.py" record
-  for name in net odd; do
-    ok plan --profile byteps-cluster --workload $name.csv --workers 2 --servers 1 --part-bytes 1KiB --transport host --port-bandwidth 1GB/s -o $name-plan.json
-  done
+  ok plan "${options[@]}" --workload net.csv -o net-plan.json
+  ok plan "${options[@]}" --workload odd.csv -o odd-plan.json
+  ok plan "${options[@]}" --workload net.csv --wire bf16 -o wire-plan.json
   torch_port=$(free_port)
   new_job 3
 }

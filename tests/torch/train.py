@@ -141,6 +141,33 @@ def with_ddp():
         train("ddp_hook", job, model, ["plain"] * 5 + ["none", "accumulate", "evaluate"])
 
 
+def with_wire():
+    """Gradients that travel as bf16: within the plan's error of the mean, and the same bits everywhere."""
+    with reckon.join("wire-plan.json") as job:
+        model, _ = built(Net)
+        reckon.attach(model, job)
+        error = job.report()["wire_error"]
+        assert 0.007 < error < 0.008, error  # two roundings of 2^-8
+        for number in range(3):
+            samples, labels = batch(number, job.rank)
+            own = torch.autograd.grad(F.cross_entropy(model(samples), labels), list(model.parameters()))
+            model.zero_grad()
+            F.cross_entropy(model(samples), labels).backward()
+            job.wait()
+            rounded = 0
+            for p, gradient in zip(model.parameters(), own):
+                total, magnitudes = gradient.clone(), gradient.abs()
+                torch.distributed.all_reduce(total)
+                torch.distributed.all_reduce(magnitudes)
+                off = (WORKERS * p.grad - total).abs()
+                assert p.grad.dtype == torch.float32 and (off <= error * magnitudes + 1e-30).all(), float((off / magnitudes).max())
+                rounded += int((off > 1e-4 * magnitudes).sum())
+                theirs = [torch.empty_like(p.grad) for _ in range(WORKERS)]
+                torch.distributed.all_gather(theirs, p.grad)
+                assert all(torch.equal(one, p.grad) for one in theirs)
+            assert rounded > 0, "nothing was rounded"
+
+
 def with_odd_model():
     with reckon.join("odd-plan.json") as job:
         model, optimizer = built(Odd)
@@ -235,7 +262,7 @@ if __name__ == "__main__":
         record()
     else:
         torch.distributed.init_process_group("gloo")  # has taken RANK and WORLD_SIZE
-        scenarios = [with_attach, with_ddp, with_odd_model]
+        scenarios = [with_attach, with_ddp, with_odd_model, with_wire]
         if sys.argv[1] == "on-gpu":
             use_made_up_gpu()
         else:

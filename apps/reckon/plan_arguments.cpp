@@ -122,6 +122,47 @@ Take reduction_bits(std::optional<int>* to) {
   };
 }
 
+void add_precision(Arguments& command, PlanArguments& a) {
+  command.group("Optimizer and precision");
+  command
+      .choice<std::optional<Optimizer>>(
+          "--optimizer", &a.asked.options.optimizer,
+          {{"none", {}},
+           {"sgd", Optimizer::sgd},
+           {"momentum", Optimizer::momentum},
+           {"rmsprop", Optimizer::rmsprop},
+           {"adam", Optimizer::adam}},
+          "Which optimizer: its step is part of the plan; none, sgd, momentum, rmsprop or adam")
+      .defaults_to("none");
+  command
+      .choice<std::optional<UpdatePlace>>(
+          "--update", &a.asked.options.update_at,
+          {{"auto", {}}, {"server", UpdatePlace::server}, {"worker", UpdatePlace::worker}},
+          "Where the step is made: server, worker, or auto: by the predicted time")
+      .defaults_to("auto");
+  const Argument async = command.option(
+      "--async", &a.async, "No worker waits for another; servers keep the latest parameters (SGD)");
+  command
+      .option("--async-steps", whole_number(&a.async_steps, 1, 1000),
+              "With --async: steps of each worker in one iteration of a run")
+      .defaults_to("4")
+      .needs(async);
+  command
+      .choice<std::optional<DType>>("--wire", &a.asked.options.wire,
+                                    {{"off", {}}, {"bf16", DType::bf16}, {"fp16", DType::fp16}},
+                                    "Gradients of fp32 travel as bf16 or fp16, and each sum is "
+                                    "rounded to it; off: as they are")
+      .defaults_to("off");
+  command
+      .option("--reduction", reduction_bits(&a.bits),
+              "sum, or fixed:BITS: whole numbers whose sums fit in BITS, as in switches")
+      .defaults_to("sum");
+  command
+      .option("--gradient-bound", number(&a.gradient_bound, 1e-30, 1e30), // what scales fp32
+              "With --reduction fixed: the largest magnitude of a gradient")
+      .defaults_to("1");
+}
+
 } // namespace
 
 void add_plan_options(Arguments& command, PlanArguments& a) {
@@ -289,45 +330,7 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .defaults_to("dedicated")
       .needs(contention);
 
-  command.group("Optimizer and precision");
-  command
-      .choice<std::optional<Optimizer>>(
-          "--optimizer", &options.optimizer,
-          {{"none", {}},
-           {"sgd", Optimizer::sgd},
-           {"momentum", Optimizer::momentum},
-           {"rmsprop", Optimizer::rmsprop},
-           {"adam", Optimizer::adam}},
-          "Which optimizer: its step is part of the plan; none, sgd, momentum, rmsprop or adam")
-      .defaults_to("none");
-  command
-      .choice<std::optional<UpdatePlace>>(
-          "--update", &options.update_at,
-          {{"auto", {}}, {"server", UpdatePlace::server}, {"worker", UpdatePlace::worker}},
-          "Where the step is made: server, worker, or auto: by the predicted time")
-      .defaults_to("auto");
-  const Argument async = command.option(
-      "--async", &a.async, "No worker waits for another; servers keep the latest parameters (SGD)");
-  command
-      .option("--async-steps", whole_number(&a.async_steps, 1, 1000),
-              "With --async: steps of each worker in one iteration of a run")
-      .defaults_to("4")
-      .needs(async);
-  command
-      .choice<std::optional<DType>>("--wire", &options.wire,
-                                    {{"off", {}}, {"bf16", DType::bf16}, {"fp16", DType::fp16}},
-                                    "Gradients of fp32 travel as bf16 or fp16, and each sum is "
-                                    "rounded to it; off: as they are")
-      .defaults_to("off");
-  command
-      .option("--reduction", reduction_bits(&a.bits),
-              "sum, or fixed:BITS: whole numbers whose sums fit in BITS, as in switches")
-      .defaults_to("sum");
-  command
-      .option("--gradient-bound", number(&a.gradient_bound, 1e-30, 1e30), // what scales fp32
-              "With --reduction fixed: the largest magnitude of a gradient")
-      .defaults_to("1");
-
+  add_precision(command, a);
   command.group("Inside one machine");
   const Argument inside =
       command

@@ -586,11 +586,6 @@ const Cell* Profile::find(const CellKey& key) const {
   return it == cells.end() ? nullptr : &*it;
 }
 
-bool Profile::has_any(std::initializer_list<const char*> tests) const {
-  return std::any_of(tests.begin(), tests.end(),
-                     [&](const char* test) { return !select({.test = test}).empty(); });
-}
-
 std::vector<const Cell*> Profile::select(const CellKey& pattern) const {
   const auto matches = [&pattern, any = CellKey()](const CellKey& key, auto... members) {
     return ((pattern.*members == any.*members || pattern.*members == key.*members) && ...);

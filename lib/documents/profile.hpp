@@ -4,6 +4,7 @@
 #include "documents/endpoint.hpp"
 #include "topology/topology.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -136,7 +137,10 @@ struct Profile {
   /// Cells of one case that have a value and match every non-default field of `pattern`.
   [[nodiscard]] std::vector<const Cell*> select(const CellKey& pattern) const;
   /// Whether there are cells of one of these tests.
-  [[nodiscard]] bool has_any(std::initializer_list<const char*> tests) const;
+  [[nodiscard]] bool has_any(std::initializer_list<const char*> tests) const {
+    return std::ranges::any_of(
+        tests, [this](const char* test) { return !select({.test = test}).empty(); });
+  }
   bool operator==(const Profile&) const = default;
 };
 

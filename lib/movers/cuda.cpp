@@ -476,13 +476,7 @@ private:
       status = m_gpus.sum(op.dtype, op.to, op.sources, op.bytes / size_of(op.dtype), 0,
                           channel.stream());
       break;
-    case LocalOp::Kind::update:
-    case LocalOp::Kind::subtract:
-    case LocalOp::Kind::to_fixed:
-    case LocalOp::Kind::from_fixed:
-    case LocalOp::Kind::narrow:
-    case LocalOp::Kind::widen:
-    case LocalOp::Kind::sum_in_place:
+    default:
       m_attempt = "a local op on a GPU";
       m_reason = "only sums and copies have a kernel; give this work to a rank in host memory";
       m_status = 0;

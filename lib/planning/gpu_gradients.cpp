@@ -3,12 +3,12 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "planning/refusals.hpp"
 #include "strategies/predict.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <set>
@@ -129,26 +129,16 @@ CopyRates slowest_rates(const Plan& plan, const Profile& profile, double part_by
 
 void check_gpu_gradients(const PlanRequest& request) {
   const PlanOptions& asked = request.options;
-  struct Other {
-    const char* flag;
-    bool asked;
-    const char* why;
-  };
-  for (const auto& [flag, is_asked, why] : std::initializer_list<Other>{
-           {"--optimizer", asked.optimizer.has_value(), "the program makes the step, on its GPU"},
-           {"--reduction", asked.fixed_point.has_value(),
-            "no GPU turns gradients into whole numbers"},
-           {"--order priority", asked.order == Order::priority,
-            "a training program waits for all gradients"},
-           {"--collective", request.collective != Collective::all_reduce,
-            "a training program needs an all-reduce"},
-           {"--inside", request.inside.has_value(), "ranks of such a plan may be GPUs themselves"},
-           {"--shape", !request.shape.empty(), "an endpoint's copies are its own"}}) {
-    if (is_asked) {
-      fail(ErrorKind::usage,
-           fmt::format("--gradients gpu with {}: {}; leave one of the two out", flag, why));
-    }
-  }
+  refuse_with(
+      "--gradients gpu",
+      {{"--optimizer", asked.optimizer.has_value(), "the program makes the step, on its GPU"},
+       {"--reduction", asked.fixed_point.has_value(), "no GPU turns gradients into whole numbers"},
+       {"--order priority", asked.order == Order::priority,
+        "a training program waits for all gradients"},
+       {"--collective", request.collective != Collective::all_reduce,
+        "a training program needs an all-reduce"},
+       {"--inside", request.inside.has_value(), "ranks of such a plan may be GPUs themselves"},
+       {"--shape", !request.shape.empty(), "an endpoint's copies are its own"}});
 }
 
 void add_gpu_gradients(Plan& plan, const Profile& profile) {

@@ -3,12 +3,12 @@
 
 #include "core/error.hpp"
 #include "equations/rounding.hpp"
+#include "planning/refusals.hpp"
 #include "strategies/part_trees.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -33,24 +33,14 @@ std::size_t height(const PartTrees& trees, std::size_t tree, std::size_t ranks) 
 
 void check_wire(const PlanRequest& request) {
   const PlanOptions& asked = request.options;
-  struct Other {
-    const char* flag;
-    bool asked;
-    const char* why;
-  };
-  for (const auto& [flag, is_asked, why] : std::initializer_list<Other>{
-           {"--optimizer", asked.optimizer.has_value(), "steps are of fp32"},
-           {"--reduction", asked.fixed_point.has_value(), "whole numbers travel as int32"},
-           {"--sums in-place", asked.sums_in_place.value_or(false), "no gradient travels"},
-           {"--collective", request.collective != Collective::all_reduce,
-            "only an all-reduce rounds"},
-           {"--shape", !request.shape.empty(), "no node of a torus rounds"},
-           {"--queues", request.proxies.one_queue, "it is to show a deadlock"}}) {
-    if (is_asked) {
-      fail(ErrorKind::usage, fmt::format("--wire {} with {}: {}; leave one of the two out",
-                                         name_of(*asked.wire), flag, why));
-    }
-  }
+  refuse_with(
+      fmt::format("--wire {}", name_of(*asked.wire)),
+      {{"--optimizer", asked.optimizer.has_value(), "steps are of fp32"},
+       {"--reduction", asked.fixed_point.has_value(), "whole numbers travel as int32"},
+       {"--sums in-place", asked.sums_in_place.value_or(false), "no gradient travels"},
+       {"--collective", request.collective != Collective::all_reduce, "only an all-reduce rounds"},
+       {"--shape", !request.shape.empty(), "no node of a torus rounds"},
+       {"--queues", request.proxies.one_queue, "it is to show a deadlock"}});
 }
 
 void add_wire(Plan& plan) {

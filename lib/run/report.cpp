@@ -455,16 +455,15 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     }
     all.add(rank);
   }
-  Verification& v = report.verification;
-  v.ok = all.wrong_elements == 0;
-  v.checked_bytes = all.checked_bytes;
-  v.wrong_elements = all.wrong_elements;
-  v.first_error = all.first_error;
-  v.error_bound = result.error_bound;
+  report.verification = {.ok = all.wrong_elements == 0,
+                         .checked_bytes = all.checked_bytes,
+                         .wrong_elements = all.wrong_elements,
+                         .first_error = all.first_error,
+                         .error_bound = result.error_bound,
+                         .wire_error = wire_error(plan)};
   if (result.error_bound) {
-    v.max_error = all.max_error;
+    report.verification.max_error = all.max_error;
   }
-  v.wire_error = wire_error(plan);
   return report;
 }
 

@@ -236,8 +236,7 @@ private:
     if (writes && m_places[node].lane >= m_schedule.ranks[op.peer].lanes.size()) {
       fault(node, fmt::format("rank {} has no lane {}", op.peer, m_places[node].lane));
     }
-    // Of the dtype where an op has one, else fp32.
-    const bool whole = op.bytes % size_of(op.dtype) == 0;
+    const bool whole = op.bytes % size_of(op.dtype) == 0; // fp32 where an op says nothing
     if (reduces && (op.source_count == 0 || !whole)) {
       fault(node, "sums nothing, or not whole elements");
     } else if (updates && (op.source_count != 1 + state_arrays(op.optimizer) || !whole)) {

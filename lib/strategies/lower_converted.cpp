@@ -46,20 +46,18 @@ public:
       const bool touches = worker && touches_gradient(in, op);
       if (touches && first[op.part] == k_no_op) {
         depends_on.clear();
-        for (const std::uint32_t d : in.dependencies(i)) { // the passes that make the gradient
-          if (in.ops()[d].kind == OpKind::delay) {
+        std::ranges::for_each(in.dependencies(i), [&](std::uint32_t d) {
+          if (in.ops()[d].kind == OpKind::delay) { // one that makes the gradient
             depends_on.push_back(now[d]);
           }
-        }
+        });
         first[op.part] = out.append(m_conversions.before(rank, op.part), depends_on);
       }
       depends_on.clear();
       for (const std::uint32_t d : in.dependencies(i)) {
         depends_on.push_back(now[d]);
       }
-      if (touches) {
-        depends_on.push_back(first[op.part]);
-      }
+      depends_on.insert(depends_on.end(), touches ? 1 : 0, first[op.part]);
       take_over(i);
       if (touches) {
         readers[op.part].push_back(now[i]);
@@ -76,8 +74,8 @@ public:
       }
       depends_on = readers[p];
       if (depends_on.empty()) { // the only worker
-        depends_on = passes_before(in, p, now, first_late);
-        depends_on.assign(1, out.append(m_conversions.before(rank, p), depends_on));
+        depends_on.assign(
+            1, out.append(m_conversions.before(rank, p), passes_before(in, p, now, first_late)));
       }
       if (there[p] != k_no_op) {
         depends_on.resize(m_conversions.in_place ? depends_on.size() : 0);

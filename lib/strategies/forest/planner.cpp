@@ -267,9 +267,8 @@ private:
   /// What is being looked at, of so many.
   void tell() {
     if (m_options.plan.progress) {
-      const double most = 2 * static_cast<double>(m_forests.size());
       m_options.plan.progress(strategy_name(m_solution->choice, m_solution->trees.front().scheme),
-                              m_looks++ / most);
+                              m_looks++ / (2.0 * static_cast<double>(m_forests.size())));
     }
   }
   [[nodiscard]] double steady_s() const { return m_solution->seconds_per_byte * m_job.bytes(); }

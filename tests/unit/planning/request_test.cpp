@@ -178,20 +178,28 @@ TEST(PlanAsAsked, GradientsThatTravelAsHalvesAreHalfAsLong) {
   EXPECT_FALSE(wire_error(plain).has_value());
 }
 
+/// What two workers ask for with `change` is refused as that, in words about the flag.
+void expect_refused(const PlanDocuments& given, ErrorKind kind, const char* flag,
+                    const std::function<void(PlanRequest&)>& change) {
+  PlanRequest request;
+  request.workers = 2;
+  change(request);
+  try {
+    static_cast<void>(plan_as_asked(given, request));
+    ADD_FAILURE() << "was planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_THAT(error.what(), testing::HasSubstr(flag));
+  }
+}
+
 TEST(PlanAsAsked, RefusesWhatCannotTravelAsHalves) {
   PlanDocuments given = documents(test::cluster(k_rate, k_rate));
-  const auto refused = [&](ErrorKind kind, auto change) {
-    PlanRequest request;
-    request.workers = 2;
-    request.options.wire = DType::bf16;
-    change(request);
-    try {
-      static_cast<void>(plan_as_asked(given, request));
-      ADD_FAILURE() << "was planned";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      EXPECT_THAT(error.what(), testing::HasSubstr("--wire"));
-    }
+  const auto refused = [&](ErrorKind kind, const std::function<void(PlanRequest&)>& change) {
+    expect_refused(given, kind, "--wire", [&](PlanRequest& request) {
+      request.options.wire = DType::bf16;
+      change(request);
+    });
   };
   refused(ErrorKind::usage, [](PlanRequest& r) { r.options.optimizer = Optimizer::sgd; });
   refused(ErrorKind::usage, [](PlanRequest& r) { r.options.fixed_point = FixedPointRequest{}; });
@@ -295,18 +303,12 @@ TEST(PlanAsAsked, GpusOfWhichOnlyTheLinkIsKnownAreCopiedAtItsRate) {
 }
 
 TEST(PlanAsAsked, RefusesGradientsOnGpusOfWhichNothingIsKnown) {
-  const auto refused = [&](const PlanDocuments& given, ErrorKind kind, auto change) {
-    PlanRequest request;
-    request.workers = 2;
-    request.gpu_gradients = true;
-    change(request);
-    try {
-      static_cast<void>(plan_as_asked(given, request));
-      ADD_FAILURE() << "was planned";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      EXPECT_THAT(error.what(), testing::HasSubstr("--gradients gpu"));
-    }
+  const auto refused = [&](const PlanDocuments& given, ErrorKind kind,
+                           const std::function<void(PlanRequest&)>& change) {
+    expect_refused(given, kind, "--gradients gpu", [&](PlanRequest& request) {
+      request.gpu_gradients = true;
+      change(request);
+    });
   };
   refused(documents(test::cluster(k_rate, k_rate)), ErrorKind::input, [](PlanRequest&) {});
   const PlanDocuments given = with_gpus();

@@ -129,9 +129,9 @@ TEST(PassesFormula, PassesThatTakeLongerHideMore) {
   EXPECT_NEAR(left(8, {1, 2, 3, 4}, 0.5), 1 + 8 - 2.5, 1e-9);
   // The last layer's quarter is left in any case.
   EXPECT_NEAR(left(8, {1, 2, 3, 4}, 5), 2, 1e-9);
-  // Of the last layer's half, 4 of 8 s: as soon as the pass waits for the network no more.
+  // Layers of 1, 1, 2 and 4 eighths: ready at 1, 2.5, 4 and 5.5 s, with 8, 7, 6 and 4 s to go.
   EXPECT_NEAR(left(8, {1, 2, 4, 8}, 1), 5, 1e-9);
-  EXPECT_NEAR(left(8, {1, 2, 4, 8}, 1.5), 4, 1e-9); // max(1 + 8, 5.5 + 4) - 5.5
+  EXPECT_NEAR(left(8, {1, 2, 4, 8}, 1.5), 4 + 6 - 5.5, 1e-9);
   // What contention adds to passes is no traffic: nothing was exposed, and nothing will be.
   EXPECT_NEAR(left(0, {1, 2, 3, 4}, 2), 0, 1e-9);
 }

@@ -42,18 +42,10 @@ void check_runs(const Plan& plan, const JsonView& view) {
   }
 }
 
-/// Whatever is sent has the wire's type.
 void check_wire(const Plan& plan, const JsonView& view) {
   if (plan.wire && size_of(*plan.wire) == size_of(DType::fp32)) {
     view.at("wire").fail(fmt::format("is {}, as gradients are without it: must be fp16 or bf16",
                                      name_of(*plan.wire)));
-  }
-  for (std::size_t i = 0; plan.wire && i < plan.runs.size(); ++i) {
-    if (plan.runs[i].dtype != *plan.wire) {
-      fail_below(view, fmt::format("runs/{}/dtype", i),
-                 fmt::format("is {}, and wire is {}: they must be the same",
-                             name_of(plan.runs[i].dtype), name_of(*plan.wire)));
-    }
   }
 }
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace reckon {
 
 Schedule lower(const Plan& plan) {
@@ -23,6 +25,12 @@ Schedule lower(const Plan& plan) {
          fmt::format("a plan whose gradients travel as {} is for plain sums: it "
                      "has neither sums in place, an optimizer's step, fixed-point "
                      "sums, a torus nor another collective than all-reduce",
+                     name_of(*plan.wire)));
+  }
+  if (plan.wire && std::ranges::any_of(
+                       plan.runs, [&](const DTypeRun& run) { return run.dtype != *plan.wire; })) {
+    fail(ErrorKind::input,
+         fmt::format("a plan whose gradients travel as {} has runs of that type only",
                      name_of(*plan.wire)));
   }
   if (plan.collective != Collective::all_reduce) {

@@ -204,6 +204,7 @@ Plan example_plan() {
   // of 64, 4096, on.
   p.gradient_bytes = 4150;
   p.runs = {{0, 4040, DType::fp32}, {4096, 54, DType::bf16}};
+  p.wire = DType::bf16;
   p.part_bytes = 2048;
   p.window_parts = 2;
   p.stores = Stores::streaming;
@@ -351,6 +352,7 @@ Report example_report() {
       .ok = false, .checked_bytes = 4094, .wrong_elements = 1, .first_error = "rank 0, part 1"};
   r.verification.max_error = 0.25;
   r.verification.error_bound = 0.125;
+  r.verification.wire_error = 0.0078125;
   r.parameters = {.digest = example_plan().profile.digest, .steps = 5, .resumed_from_step = 2};
   r.checkpoints = {.every_steps = 2,
                    .complete = 1,

@@ -296,10 +296,9 @@ void put_parts_right(Draw& draw, Plan& p) {
   }
   std::uint64_t at = 0;
   for (std::uint64_t n = draw.from(1, 3); n > 0; --n) {
-    DTypeRun run{
-        .offset_bytes = at + 64 * draw.from(0, 2),
-        .bytes = 0,
-        .dtype = p.wire.value_or(draw.one_of(std::array{DType::fp32, DType::fp16, DType::bf16}))};
+    DTypeRun run{.offset_bytes = at + 64 * draw.from(0, 2),
+                 .bytes = 0,
+                 .dtype = draw.one_of(std::array{DType::fp32, DType::fp16, DType::bf16})};
     for (std::uint64_t parts = draw.from(1, 6); parts > 0; --parts) {
       const std::uint64_t server = draw.from(0, p.ranks.size() - 1);
       const std::uint64_t bytes = draw.from(1, 5000) * size_of(run.dtype);

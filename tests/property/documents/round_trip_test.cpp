@@ -54,7 +54,6 @@ Plan plan_of_turns(Random& random) {
   plan.one_queue = false;
   plan.torus.reset();
   plan.passes.reset();
-  plan.wire.reset();
   plan.parts = {};
   plan.trees.clear();
   std::vector<std::int64_t> first(ranks);

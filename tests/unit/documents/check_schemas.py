@@ -48,6 +48,7 @@ k_reader_only = re.compile("|".join([
     "but the run before ends at",
     "ends ascend and are at most",
     "beyond gradient_bytes",
+    "as gradients are without it",
     "the number of (workers|machines that work)",
     "is for machines with equally many workers",
     r"must name, for each of the \d+ workers of a machine",

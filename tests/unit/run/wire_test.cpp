@@ -167,6 +167,9 @@ TEST(Wire, WhatRoundsNothingIsRefused) {
   plan.collective = Collective::all_reduce;
   plan.sums_in_place = true;
   EXPECT_ERROR(lower(plan));
+  plan.sums_in_place = false;
+  plan.runs.front().dtype = DType::fp32;
+  EXPECT_ERROR(lower(plan));
 }
 
 } // namespace

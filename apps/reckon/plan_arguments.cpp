@@ -193,11 +193,6 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                   "knows links between GPUs, else machine")
           .type("machine|numa|gpu|N");
   command
-      .choice<bool>("--gradients", &a.asked.gpu_gradients, {{"host", false}, {"gpu", true}},
-                    "Where workers' gradients lie: in their machines' memory (host), or on GPUs "
-                    "from which each part is copied there, and its sum back")
-      .defaults_to("host");
-  command
       .option("--strategy", &options.strategy,
               fmt::format("auto compares all that apply; or {}, rack_hierarchical, optimum (the "
                           "best of all trees), coarse, dense, torus, torus_scatter, or any that "
@@ -241,6 +236,11 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                  "Any of these settings as name=value: servers=4, gpu-direct=yes, ...");
 
   command.group("Ranks, parts and lanes");
+  command
+      .choice<bool>("--gradients", &a.asked.gpu_gradients, {{"host", false}, {"gpu", true}},
+                    "Where workers' gradients lie: in their machines' memory (host), or on GPUs "
+                    "from which each part is copied there, and its sum back")
+      .defaults_to("host");
   const Argument roles = command
                              .option("-r,--roles", &a.roles,
                                      "Roles: a document that says which places work and which "

@@ -412,6 +412,7 @@ void set_argument(Arguments& command, const std::string& name, const std::string
                                        "forward",
                                        "gpu-direct",
                                        "gradient-bound",
+                                       "gradients",
                                        "k",
                                        "lanes",
                                        "machine",
@@ -438,6 +439,7 @@ void set_argument(Arguments& command, const std::string& name, const std::string
                                        "transport",
                                        "update",
                                        "window",
+                                       "wire",
                                        "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     if (const std::string now = command.now_called(name); !now.empty()) {

@@ -90,7 +90,14 @@ public:
             "--compute gemm_256 lets them compute",
             to_text(Seconds(lost)));
       }
-      m_plan.prediction = without_contention(m_plan.prediction);
+      m_plan.prediction = without(m_plan.prediction, k_contention);
+    }
+    if (m_plan.options.contains("gradients")) {
+      if (!m_job || m_job->rank == 0) {
+        log(LogLevel::warn, "gradients lie in memory in this run, so its prediction lacks the "
+                            "plan's copies between it and GPUs; a training program makes them");
+      }
+      m_plan.prediction = without(m_plan.prediction, k_copies);
     }
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();

@@ -439,19 +439,26 @@ std::optional<double> wire_error(const Plan& plan) {
   return found == plan.quantities.end() ? std::nullopt : std::optional(found->value);
 }
 
-double contention_seconds(const Prediction& prediction) {
-  const auto it = std::find_if(prediction.terms.begin(), prediction.terms.end(),
-                               [](const Term& t) { return t.name == k_contention; });
+namespace {
+
+double seconds_of(const Prediction& prediction, std::string_view term) {
+  const auto it = std::ranges::find(prediction.terms, term, &Term::name);
   return it == prediction.terms.end() ? 0 : it->seconds;
 }
 
-Prediction without_contention(Prediction prediction) {
-  const double lost = contention_seconds(prediction);
+} // namespace
+
+double contention_seconds(const Prediction& prediction) {
+  return seconds_of(prediction, k_contention);
+}
+
+Prediction without(Prediction prediction, std::string_view term) {
+  const double lost = seconds_of(prediction, term);
   for (double* const seconds :
        {&prediction.lo_seconds, &prediction.mid_seconds, &prediction.hi_seconds}) {
     *seconds -= lost;
   }
-  std::erase_if(prediction.terms, [](const Term& t) { return t.name == k_contention; });
+  std::erase_if(prediction.terms, [&](const Term& t) { return t.name == term; });
   return prediction;
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -86,8 +87,11 @@ struct Prediction {
 inline constexpr const char* k_contention = "contention";
 /// Seconds of that term; 0 without it.
 [[nodiscard]] double contention_seconds(const Prediction& prediction);
-/// The prediction for passes that only wait: without that term.
-[[nodiscard]] Prediction without_contention(Prediction prediction);
+/// The term of copies between GPUs and the memory that gradients are sent from (18d), which only
+/// training programs make.
+inline constexpr const char* k_copies = "copies";
+/// The prediction without a term: of contention, where passes only wait, or of copies.
+[[nodiscard]] Prediction without(Prediction prediction, std::string_view term);
 
 struct Candidate {
   std::string strategy;

@@ -222,6 +222,11 @@ void require_all_reduce(const Plan& plan, const Schedule& schedule) {
                     "its own; {}",
                     idle - schedule.worker.begin(), remedy));
   }
+  if (schedule.wire) {
+    fail(ErrorKind::input, fmt::format("MSCCL: gradients of the plan travel as {}, and MSCCL sends "
+                                       "them as they are; plan without --wire",
+                                       name_of(*schedule.wire)));
+  }
   if (schedule.outcome != Outcome::sums) {
     fail(ErrorKind::input,
          "MSCCL: the plan ends with more than sums of floating-point numbers; plan without "

@@ -41,6 +41,11 @@ bool within_a_machine(const std::string& transport) {
 } // namespace
 
 std::string nccl_tuner_csv(const Plan& plan) {
+  if (plan.wire) {
+    fail(ErrorKind::input, fmt::format("gradients of the plan travel as {}, and NCCL sends them as "
+                                       "they are; plan without --wire",
+                                       name_of(*plan.wire)));
+  }
   if (plan.strategy != "ring") {
     fail(ErrorKind::input, fmt::format("the plan's strategy is {}, which NCCL does not have; {}",
                                        plan.strategy, other_choice(plan)));

@@ -23,6 +23,7 @@ struct CopyRates {
   double down = 0, up = 0;
   std::string by; ///< whose
   bool measured = false;
+  std::uint64_t idle_gpus = 0; ///< in each such machine
 };
 
 /// The slowest of a machine's GPUs in one direction; absent where none was measured.
@@ -86,11 +87,14 @@ CopyRates rates_of(const Profile& profile, const std::string& machine, double wo
     down = up = slowest_link(profile.topology, machine);
   }
   if (!down) {
-    fail(
-        ErrorKind::input,
-        fmt::format("--gradients gpu: profile '{}' does not say how fast the GPUs of {} are copied "
-                    "from and to; `reckon probe` on the machine measures {} and {}",
-                    profile.name, machine, k_device_to_host_ce, k_host_to_device_ce));
+    fail(ErrorKind::input,
+         fmt::format("--gradients gpu: profile '{}' {}", profile.name,
+                     profile.topology.ids_in(machine, ObjectKind::gpu).empty()
+                         ? fmt::format("knows no GPU of {}", machine)
+                         : fmt::format("does not say how fast the GPUs of {} are copied from and "
+                                       "to; `reckon probe` on the machine measures it, or give "
+                                       "each in the topology its pcie",
+                                       machine)));
   }
   const std::optional<double> both = slowest(profile, k_host_device_two_way_ce, machine, false);
   const auto gpus = static_cast<double>(
@@ -100,12 +104,13 @@ CopyRates rates_of(const Profile& profile, const std::string& machine, double wo
     const double beside = both ? std::min(alone, *both / 2) : alone;
     return beside * efficiency(profile, machine, from_gpu, part_bytes) / sharing;
   };
-  return {rate(*down, true), rate(*up, false), machine, measured};
+  const double idle = std::max(0.0, gpus - std::max(1.0, workers));
+  return {rate(*down, true), rate(*up, false), machine, measured, static_cast<std::uint64_t>(idle)};
 }
 
 /// Of the worker whose copies are slowest.
 CopyRates slowest_rates(const Plan& plan, const Profile& profile, double part_bytes) {
-  CopyRates slowest{std::numeric_limits<double>::infinity(), 0, "", false};
+  CopyRates slowest{std::numeric_limits<double>::infinity(), 0, "", false, 0};
   std::set<std::string> seen;
   for (const PlanRank& rank : plan.ranks) {
     if (!rank.worker || !seen.insert(rank.machine).second) {
@@ -131,7 +136,8 @@ void check_gpu_gradients(const PlanRequest& request) {
   const PlanOptions& asked = request.options;
   refuse_with(
       "--gradients gpu",
-      {{"--optimizer", asked.optimizer.has_value(), "the program makes the step, on its GPU"},
+      {{"--async", asked.async_steps.has_value(), "the program makes the step, on its GPU"},
+       {"--optimizer", asked.optimizer.has_value(), "the program makes the step, on its GPU"},
        {"--reduction", asked.fixed_point.has_value(), "no GPU turns gradients into whole numbers"},
        {"--order priority", asked.order == Order::priority,
         "a training program waits for all gradients"},
@@ -159,28 +165,38 @@ void add_gpu_gradients(Plan& plan, const Profile& profile) {
   };
   const double traffic = traffic_seconds(plan);
   const double added = with(std::max(traffic, slower)) - with(traffic) + ends;
-  if (with(slower) > p.bound_seconds) {
-    p.bound_seconds = with(slower);
-    p.bound_by = fmt::format("copies between the GPUs and the memory of {}{}", rates.by,
-                             plan.passes ? ", before the forward pass" : "");
-  }
-  const auto shift = [&](Prediction& some) {
-    some.lo_seconds = std::max(some.lo_seconds, with(slower)) + ends;
-    some.mid_seconds += added;
-    some.hi_seconds += added;
-    some.lo_seconds = std::min(some.lo_seconds, some.mid_seconds);
-    some.terms.push_back({"copies", added});
+  const auto shift = [](Prediction& some, double seconds) {
+    for (double* const time : {&some.lo_seconds, &some.mid_seconds, &some.hi_seconds}) {
+      *time += seconds;
+    }
+    some.terms.push_back({k_copies, seconds});
   };
-  shift(p);
   for (Candidate& candidate : plan.candidates) {
     if (candidate.prediction) {
-      shift(*candidate.prediction);
+      Prediction& of = *candidate.prediction;
+      shift(of, plan.passes ? added : std::max(0.0, slower - of.mid_seconds) + ends);
+      plan.margin = candidate.strategy == plan.runner_up
+                        ? of.mid_seconds / (p.mid_seconds + added) - 1
+                        : plan.margin;
     }
+  }
+  shift(p, added);
+  if (slower > traffic) {
+    p.relief =
+        fmt::format("faster copies between the GPUs and the memory of {}, or fewer workers a "
+                    "GPU",
+                    rates.by);
+    plan.margin_text.clear();
   }
   for (Quantity& quantity : plan.quantities) {
     quantity.value += quantity.name == "exposed_seconds" ? added : 0;
   }
   plan.options["gradients"] = "gpu";
+  if (rates.idle_gpus > 0) {
+    plan.assumed.push_back(fmt::format("of each machine {} {} without a worker: with --places N "
+                                       "there are N workers on each",
+                                       rates.by, counted(rates.idle_gpus, "GPU is", "GPUs are")));
+  }
   if (!rates.measured) {
     plan.assumed.push_back(fmt::format("the GPUs of {} are copied from and to at their PCIe links' "
                                        "rates: the profile has no {}",

@@ -35,7 +35,8 @@ void check_wire(const PlanRequest& request) {
   const PlanOptions& asked = request.options;
   refuse_with(
       fmt::format("--wire {}", name_of(*asked.wire)),
-      {{"--optimizer", asked.optimizer.has_value(), "steps are of fp32"},
+      {{"--async", asked.async_steps.has_value(), "steps are of fp32"},
+       {"--optimizer", asked.optimizer.has_value(), "steps are of fp32"},
        {"--reduction", asked.fixed_point.has_value(), "whole numbers travel as int32"},
        {"--sums in-place", asked.sums_in_place.value_or(false), "no gradient travels"},
        {"--collective", request.collective != Collective::all_reduce, "only an all-reduce rounds"},
@@ -61,6 +62,14 @@ void add_wire(Plan& plan) {
   const auto workers =
       static_cast<std::size_t>(std::ranges::count_if(plan.ranks, &PlanRank::worker));
   plan.options["wire"] = name_of(*plan.wire);
+  plan.assumed.emplace_back("a worker rounds a part, and widens its sum, in the time of adding two "
+                            "parts of what is sent");
+  if (plan.wire == DType::fp16) {
+    plan.assumed.emplace_back(
+        "gradients and sums stay within fp16's range: above 65504 they become "
+        "infinite, below 6e-5 they lose precision; scale the loss, or travel "
+        "as bf16");
+  }
   plan.quantities.push_back(
       {std::string(k_wire_error_quantity),
        rounding_error(*plan.wire, sums + 1, workers),

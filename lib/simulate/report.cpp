@@ -246,7 +246,8 @@ Report simulation_report(const SimulatedPlan& simulated, const SimResult& result
   report.workload = plan.workload;
   report.strategy = plan.strategy;
   report.transport = plan.transport;
-  report.prediction = without_contention(plan.prediction); // its passes only wait
+  report.prediction = without(plan.prediction, k_contention); // its passes only wait
+  report.prediction = without(report.prediction, k_copies);   // and gradients lie in memory
   report.tolerance = simulated.tolerance;
   report.context["tool"] = std::string("reckon ") + k_version;
   report.context["took"] =

@@ -163,7 +163,7 @@ class Job:
         made, recorded = report["gradients_seconds"]["p50"], report["prediction"]["gradients_seconds"]
         if recorded > 0 and made > 0 and abs(made / recorded - 1) > 0.05:
             error += (f"; a backward pass took {1e3 * made:.4g} ms after its first gradient, and {1e3 * recorded:.4g} ms when it was "
-                      f"recorded: as they were, {1e3 * report['prediction']['of_these_passes_seconds']:.4g} ms would be predicted")
+                      f"recorded; beside passes as long as here the plan exposes {1e3 * report['prediction']['of_these_passes_seconds']:.4g} ms")
         return (f"{report['steps']} steps over {report['transport']}: exposed communication {1e3 * predicted:.4g} ms a step "
                 f"predicted, {1e3 * measured:.4g} ms measured{error}")
 

@@ -49,7 +49,7 @@ last: the tensor has no more."""
 
 
 class Sum(Work):
-    """An all-reduce under way, of `tensor`, multiplied by `factor` in the end."""
+    """An all-reduce under way, of `tensor`, multiplied by `factor` before."""
 
     def __init__(self, done, tensor, factor):
         super().__init__()
@@ -143,7 +143,7 @@ class Stream:
             thread.start()
 
     def add(self, tensor, factor=1):
-        """Sums `tensor` in place, and multiplies the sum. Returns the Work."""
+        """Sums `tensor` in place, multiplied by `factor`. Returns the Work."""
         on_gpu = _gpu.is_on_gpu(tensor)
         if on_gpu and _gpu.is_capturing():
             raise ReckonError("a CUDA graph is being captured: its replays would sum nothing")
@@ -181,6 +181,9 @@ class Stream:
         if on_gpu:
             self.use(tensor.device)
             self.inward.after(mark)
+            if work.factor != 1:
+                with self.inward:
+                    data.mul_(work.factor)
         while data.numel() > 0:
             if self.next == len(self.ends):
                 self.begin()
@@ -197,6 +200,8 @@ class Stream:
                 pad = self.send_from_gpu(now, first, count)
             else:
                 self.memory[begin:begin + now.numel()].copy_(now)
+                if work.factor != 1:
+                    self.memory[begin:begin + now.numel()].mul_(work.factor)
                 self.memory[begin + now.numel():end].zero_()
                 self.job.ready(first, count)
             self.next += count
@@ -258,8 +263,6 @@ class Stream:
 
     @staticmethod
     def give(piece):
-        if piece.work.factor != 1:
-            piece.data.mul_(piece.work.factor)
         if piece.last:
             piece.work.succeed()
 

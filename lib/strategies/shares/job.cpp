@@ -83,9 +83,14 @@ int needed_lanes(const SharesJob& job) {
     if (job.options.async_steps) {
       load_async(job, solution, load);
     }
-    // A ring sums all it will sum in its first half, the reduce-scatter.
+    // A ring sums all it will sum in its first half, the reduce-scatter. What a worker converts
+    // before it sends it, and when it comes back, waits for a lane that is busy with other parts:
+    // in plays, lanes that are at work for a quarter of the time let little wait.
+    const bool converts = job.options.wire || job.options.fixed_point;
     needed = std::max(needed, lanes_needed(model, load, job.dtype, k_typical_part_bytes,
-                                           solution.ring ? 0.5 : 1));
+                                           converts        ? 0.25
+                                           : solution.ring ? 0.5
+                                                           : 1));
   }
   return needed;
 }

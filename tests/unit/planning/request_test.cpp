@@ -273,16 +273,29 @@ TEST(PlanAsAsked, CopiesThatAreSlowerThanTheNetworkBind) {
   request.gpu_gradients = true;
   const Plan plan = plan_as_asked(given, request);
   const double down = static_cast<double>(plan.gradient_bytes) / 1e8;
-  EXPECT_NEAR(plan.prediction.bound_seconds, down, 1e-9);
-  EXPECT_THAT(plan.prediction.bound_by, testing::HasSubstr("copies"));
-  EXPECT_GT(plan.prediction.mid_seconds, down);
-  EXPECT_LT(plan.prediction.mid_seconds, down * 1.1);
+  const auto part_of = [](const Plan& of) {
+    const auto bytes = static_cast<double>(of.part_bytes);
+    return bytes / 1e8 + bytes / 15e9;
+  };
+  EXPECT_NEAR(plan.prediction.mid_seconds, down + part_of(plan), 1e-9);
+  EXPECT_LT(plan.prediction.bound_seconds, down); // the network's
+  EXPECT_THAT(plan.prediction.relief, testing::HasSubstr("copies"));
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.prediction) {
+      EXPECT_NEAR(candidate.prediction->mid_seconds, down + part_of(plan), 1e-9);
+    }
+  }
+  EXPECT_NEAR(plan.margin, 0, 1e-9);
+  // Whoever makes no copies takes as long as without them.
+  request.gpu_gradients = false;
+  EXPECT_NEAR(without(plan.prediction, k_copies).mid_seconds,
+              plan_as_asked(given, request).prediction.mid_seconds, 1e-9);
+  request.gpu_gradients = true;
   // The only tensor is ready when the backward pass is over.
   request.options.forward_seconds = 1;
   request.options.backward_seconds = 10;
   const Plan beside = plan_as_asked(given, request);
-  const auto part = static_cast<double>(beside.part_bytes);
-  EXPECT_NEAR(beside.prediction.mid_seconds, 11 + down + part / 1e8 + part / 15e9, 1e-9);
+  EXPECT_NEAR(beside.prediction.mid_seconds, 11 + down + part_of(beside), 1e-9);
 }
 
 TEST(PlanAsAsked, GpusOfWhichOnlyTheLinkIsKnownAreCopiedAtItsRate) {

@@ -160,6 +160,48 @@ TEST(Wire, TheCheckerFindsWhatIsNotRounded) {
               testing::Not(""));
 }
 
+/// By op of a lane: whether it is over only when the sum of `part` has been widened.
+std::vector<bool> after_widening(const LaneProgram& lane, std::uint32_t part) {
+  std::vector<bool> after(lane.ops().size());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const Op& op = lane.ops()[i];
+    after[i] = (op.kind == OpKind::widen && op.part == part) ||
+               std::ranges::any_of(lane.dependencies(i), [&](auto d) { return after[d]; });
+  }
+  return after;
+}
+
+TEST(Wire, PassesThatWaitForASumWaitUntilItIsWide) {
+  for (const bool of_parts : {true, false}) {
+    test::for_each_shape({1, 3}, {0, 2}, {1, 2}, [&](const test::Shape& shape) {
+      Plan plan = plan_of(shape, DType::bf16, Order::gradient);
+      if (of_parts) {
+        plan.passes = Passes{.of_parts = true};
+      }
+      const Schedule schedule = lower(plan);
+      for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+        for (std::uint32_t p = 0; schedule.worker[r] && p < plan.parts.size(); ++p) {
+          const LaneProgram& lane = schedule.ranks[r].lanes[plan.parts.lane[p]];
+          const std::vector<bool> after = after_widening(lane, p);
+          std::size_t passes = 0, wait = 0;
+          for (std::size_t i = 0; i < after.size(); ++i) {
+            const bool its =
+                lane.ops()[i].kind == OpKind::delay && (!of_parts || lane.ops()[i].part == p);
+            passes += its ? 1U : 0U;
+            wait += its && after[i] ? 1U : 0U;
+          }
+          // Of parts: the second. Else: the forward passes, as many as the backward ones; of a
+          // worker that is alone they may wait for nothing.
+          if (of_parts || shape.workers > 1) {
+            EXPECT_EQ(wait, passes / 2) << "rank " << r;
+          }
+          EXPECT_GE(passes, 2U);
+        }
+      }
+    });
+  }
+}
+
 TEST(Wire, WhatRoundsNothingIsRefused) {
   Plan plan = plan_of({"ps_colocated", 3}, DType::bf16);
   plan.collective = Collective::reduce_scatter;

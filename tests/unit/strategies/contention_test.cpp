@@ -106,7 +106,7 @@ TEST(AddContention, IsLeftOutForPassesThatWait) {
   const Prediction alone = p;
   add_contention(p, passes(), 3, {1.5, 2});
   EXPECT_NE(p, alone);
-  EXPECT_EQ(without_contention(p), alone);
+  EXPECT_EQ(without(p, k_contention), alone);
 }
 
 /// One machine with the given processors.

@@ -211,8 +211,8 @@ TEST(PlanAsAsked, RefusesWhatCannotTravelAsHalves) {
 }
 
 /// Machines with two GPUs that are copied from at 20 and to at 25 GB/s, and 30 both ways together.
-PlanDocuments with_gpus() {
-  PlanDocuments given = documents(test::cluster(k_rate, k_rate));
+PlanDocuments with_gpus(const Profile& machines = test::cluster(k_rate, k_rate)) {
+  PlanDocuments given = documents(machines);
   Profile& profile = given.profile;
   const std::string m = profile.machines.front().id;
   profile.topology.objects = {
@@ -313,6 +313,20 @@ TEST(PlanAsAsked, GpusOfWhichOnlyTheLinkIsKnownAreCopiedAtItsRate) {
   EXPECT_NEAR(plan.prediction.terms.back().seconds, 2 * static_cast<double>(plan.part_bytes) / 10e9,
               1e-12);
   EXPECT_THAT(plan.assumed, testing::Contains(testing::HasSubstr("PCIe")));
+}
+
+TEST(PlanAsAsked, WorkersOfOneMachineShareItsGpus) {
+  const PlanDocuments given = with_gpus(test::one_machine());
+  PlanRequest request;
+  request.gpu_gradients = true;
+  const auto copies = [&](std::uint64_t workers) {
+    request.workers = workers;
+    const Plan plan = plan_as_asked(given, request);
+    return plan.prediction.terms.back().seconds / static_cast<double>(plan.part_bytes);
+  };
+  EXPECT_NEAR(copies(2), 2 / 15e9, 1e-15); // one each
+  EXPECT_NEAR(copies(3), 2 * 2 / 15e9, 1e-15);
+  EXPECT_NEAR(copies(4), 2 * 2 / 15e9, 1e-15);
 }
 
 TEST(PlanAsAsked, RefusesGradientsOnGpusOfWhichNothingIsKnown) {

@@ -147,6 +147,27 @@ TEST_P(TrainingOver, GradientsTravelAsHalvesAndComeBackAsTheyWere) {
   }
 }
 
+TEST(Training, APartOfHalvesWaitsForAllTensorsInIt) {
+  const Job job = prepared({.workers = 2, .wire = DType::bf16, .workload = uneven()});
+  run_job(job, [](Member& m, RankProcess&) {
+    if (m.is.worker == 0) {
+      serve_and_leave(m);
+      return;
+    }
+    for (int number = 0; number < 3; ++number) {
+      ASSERT_OK(reckon_begin(m.session));
+      for (std::size_t t = 0; t < m.is.tensors; ++t) {
+        fill(m, t, number);
+        ASSERT_OK(reckon_ready(m.session, t, 1));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20)); // what may travel does
+      }
+      ASSERT_OK(reckon_wait(m.session, -1));
+      expect_sums(m, number, 1);
+    }
+    ASSERT_OK(reckon_leave(m.session));
+  });
+}
+
 TEST(Training, PartsOfHalvesAreTensorsOfFp32) {
   const Job job = prepared({.workers = 2, .wire = DType::bf16, .workload = uneven()});
   run_job(

@@ -5,10 +5,12 @@
 #include "documents/workload.hpp"
 #include "equations/contended.hpp"
 #include "strategies/job.hpp"
+#include "strategies/strategy.hpp"
 #include "strategies/ways.hpp"
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace reckon {

@@ -83,22 +83,7 @@ public:
     }
     check_in_place(m_plan, arguments.plan);
     m_options = options_for(arguments, m_plan);
-    if (const double lost = contention_seconds(m_plan.prediction); lost > 0 && !m_options.compute) {
-      if (!m_job || m_job->rank == 0) {
-        log(LogLevel::warn,
-            "passes only wait in this run, so its prediction lacks the plan's {} of contention; "
-            "--compute gemm_256 lets them compute",
-            to_text(Seconds(lost)));
-      }
-      m_plan.prediction = without(m_plan.prediction, k_contention);
-    }
-    if (m_plan.options.contains("gradients")) {
-      if (!m_job || m_job->rank == 0) {
-        log(LogLevel::warn, "gradients lie in memory in this run, so its prediction lacks the "
-                            "plan's copies between it and GPUs; a training program makes them");
-      }
-      m_plan.prediction = without(m_plan.prediction, k_copies);
-    }
+    leave_out_what_is_not_done();
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();
     if (!as_planned && std::exchange(m_plan.sums_in_place, false) && (!m_job || m_job->rank == 0)) {
@@ -180,6 +165,27 @@ public:
   }
 
 private:
+  /// The prediction without what only other programs do.
+  void leave_out_what_is_not_done() {
+    const auto leave_out = [&](const char* term, const std::string& why) {
+      if (!m_job || m_job->rank == 0) {
+        log(LogLevel::warn, "{}", why);
+      }
+      m_plan.prediction = without(m_plan.prediction, term);
+    };
+    if (const double lost = contention_seconds(m_plan.prediction); lost > 0 && !m_options.compute) {
+      leave_out(
+          k_contention,
+          fmt::format("passes only wait in this run, so its prediction lacks the plan's {} of "
+                      "contention; --compute gemm_256 lets them compute",
+                      to_text(Seconds(lost))));
+    }
+    if (m_plan.options.contains("gradients")) {
+      leave_out(k_copies, "gradients lie in memory in this run, so its prediction lacks the plan's "
+                          "copies between it and GPUs; a training program makes them");
+    }
+  }
+
   [[nodiscard]] int ranks() const { return static_cast<int>(m_plan.ranks.size()); }
 
   /// Where nothing moves, the plan's own need not be here.

@@ -80,6 +80,10 @@ SimResult played(const PreparedPlan& prepared, const std::string& simulator, con
 int execute(const SimulateArguments& arguments) {
   const std::string simulator = find_simulator();
   const Plan plan = read_plan(arguments.plan);
+  if (plan.options.contains("gradients")) {
+    log(LogLevel::warn, "copies between GPUs and memory are not simulated, and the prediction here "
+                        "lacks them");
+  }
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile}, "report");
   if (!arguments.output.empty()) {
     require_writable(arguments.output);

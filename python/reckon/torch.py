@@ -4,12 +4,12 @@
     import reckon.torch
     torch.distributed.init_process_group("reckon")
 
-DistributedDataParallel and whatever else sums tensors works as before. The plan is the one that RECKON_PLAN names; without
-it, the workers' machine is measured for two seconds and a plan made. All else than sums of tensors of the plan's type goes
-over Gloo.
+DistributedDataParallel and whatever else sums tensors works as before. The plan is the one that RECKON_PLAN or pg_options
+(Options) names; without it, the workers' machine is measured for two seconds and a plan made. All else than sums of
+tensors of the plan's type goes over Gloo.
 
-Read for PyTorch 1.13 and 2.9: Backend.register_backend() with a function of (store, rank, size, timeout); a ProcessGroup
-in Python, whose methods have the same names and arguments in both, and whose Work has wait() and get_future(), which
+Read for PyTorch 1.13 and 2.9: Backend.register_backend() with extended_api, a function of the back end's options (store,
+group_rank, group_size, timeout) and the caller's; a ProcessGroup in Python, whose methods have the same names and arguments in both, and whose Work has wait() and get_future(), which
 DistributedDataParallel calls from C++ (so Python has to keep it until then)."""
 import atexit
 import collections
@@ -276,15 +276,25 @@ class Stream:
         self.job.leave()
 
 
+class Options:
+    """What init_process_group() takes as pg_options. `plan`: a file, instead of RECKON_PLAN. `wire`: where the plan is made here, the
+    type as which gradients of fp32 travel: "bf16" or "fp16"."""
+
+    def __init__(self, plan=None, wire=None):
+        if plan is not None and wire is not None:
+            raise ValueError("a plan has its own wire type: reckon plan --wire; leave wire out")
+        self.plan, self.wire = plan, wire
+
+
 class Plan:
     """Where the plan comes from, and how this process joins it. Raises ReckonError at all workers where one has another plan than
     the others, or none that it can read, or the plan is for another world."""
 
-    def __init__(self, store, rank, size, timeout):
+    def __init__(self, store, rank, size, timeout, options):
         self.store, self.rank, self.size = store, rank, size
         self.join_seconds = min(JOIN_SECONDS, timeout.total_seconds())
-        named = os.environ.get("RECKON_PLAN")
-        mine = self.looked_at(named) if named else "-"
+        self.named, self.wire = options.plan or os.environ.get("RECKON_PLAN"), options.wire
+        mine = self.looked_at(self.named) if self.named else "-"
         store.set(f"plan of {rank}", mine)
         of_all = [store.get(f"plan of {other}").decode() for other in range(size)]
         for other, its in enumerate(of_all):
@@ -315,9 +325,8 @@ class Plan:
 
     def join(self, tensor):
         """Called by all workers at the first tensor that the plan is for."""
-        named = os.environ.get("RECKON_PLAN")
         with tempfile.TemporaryDirectory(prefix="reckon-") as folder:
-            plan = named or self.made(pathlib.Path(folder), tensor)
+            plan = self.named or self.made(pathlib.Path(folder), tensor)
             before = dict(os.environ)
             os.environ.update(self.place())
             try:
@@ -366,7 +375,9 @@ class Plan:
                     "-o", folder / "machine.json")
                 if '"p50"' in (folder / "machine.json").read_text():
                     break
-            run("plan", "-p", folder / "machine.json", "-m", folder / "tensors.csv", "--workers", self.size, "-o", folder / "plan.json")
+            wire = ["--wire", self.wire] if self.wire and tensor.dtype == torch.float32 else []
+            run("plan", "-p", folder / "machine.json", "-m", folder / "tensors.csv", "--workers", self.size, *wire, "-o",
+                folder / "plan.json")
             return (folder / "plan.json").read_text()
 
         text = self.first("plan", make)
@@ -404,10 +415,10 @@ def free_port():
 class ReckonGroup(dist.ProcessGroup):
     """Sums over a plan, and all else over Gloo."""
 
-    def __init__(self, store, rank, size, timeout, of_all):
+    def __init__(self, store, rank, size, timeout, of_all, options):
         super().__init__(rank, size)
         self.gloo = dist.ProcessGroupGloo(dist.PrefixStore("gloo", store), rank, size, timeout=timeout)
-        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout) if of_all and size > 1 else None
+        self.plan = Plan(dist.PrefixStore("reckon", store), rank, size, timeout, options) if of_all and size > 1 else None
         self.stream, self.lock = None, threading.Lock()
         atexit.register(self.end)
 
@@ -490,12 +501,11 @@ for _name in ("broadcast", "allgather", "_allgather_base", "allgather_coalesced"
     setattr(ReckonGroup, _name, over_gloo(_name))
 
 
-def create(store, rank, size, timeout=datetime.timedelta(minutes=30)):
+def create(group, options):
     """The first group of all workers has the plan: the world, or one in the world of another back end."""
-    of_all = not dist.is_initialized() or (size == dist.get_world_size() and dist.get_backend() != "reckon")
-    return ReckonGroup(store, rank, size, timeout, of_all)
-
+    of_all = not dist.is_initialized() or (group.group_size == dist.get_world_size() and dist.get_backend() != "reckon")
+    return ReckonGroup(group.store, group.group_rank, group.group_size, group.timeout, of_all, options or Options())
 
 
 if not hasattr(dist.Backend, "RECKON"):  # a notebook may load this again
-    dist.Backend.register_backend("reckon", create)
+    dist.Backend.register_backend("reckon", create, extended_api=True)

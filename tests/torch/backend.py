@@ -87,6 +87,17 @@ def others(rank):
     dist.barrier()
 
 
+def halves(rank):
+    """A plan that was made here, over which fp32 travels as bf16."""
+    whole = numbers(50_000, rank, 1)
+    dist.all_reduce(whole)
+    exact = sum(numbers(50_000, r, 1) for r in range(WORKERS))
+    magnitudes = sum(numbers(50_000, r, 1).abs() for r in range(WORKERS))
+    off = (whole - exact).abs()
+    assert (off <= 0.008 * magnitudes).all() and (off > 0).any(), float((off / magnitudes).max())
+    print("bf16", flush=True)
+
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -161,8 +172,12 @@ def use_made_up_gpu():
 def main():
     torch.set_num_threads(1)
     used = use_made_up_gpu() if sys.argv[1] == "on-gpu" else None
-    dist.init_process_group("reckon")
+    options = reckon.torch.Options(plan=os.environ.pop("PLAN_OF_OPTIONS", None), wire="bf16" if sys.argv[1] == "bf16" else None)
+    dist.init_process_group("reckon", pg_options=options)
     rank = dist.get_rank()
+    if sys.argv[1] == "bf16":
+        halves(rank)
+        return
     if sys.argv[1] in ("dies", "dies-in-ddp"):
         tensor, model = torch.ones(100_000), DistributedDataParallel(Net())
 

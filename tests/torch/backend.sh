@@ -32,6 +32,10 @@ ranks_end 0 0
 has_done "sums others train again"
 grep -q 'reckon: sums over .*, 2 workers and 0 servers' rank-0.err || fail "$(cat rank-0.err)"
 
+start_worlds bf16
+ranks_end 0 0
+has_done bf16
+
 # A plan with a server, which torch.distributed does not know of.
 printf 'name,elements\nall,3000000\n' > model.csv
 ok plan --profile byteps-cluster --workload model.csv --strategy byteps_split --workers 2 --servers 1 --part-bytes 64KiB --transport host --port-bandwidth 1GB/s -o plan.json
@@ -40,6 +44,15 @@ start_with_server all
 ranks_end 0 0 0
 has_done 'sums others train'
 grep -q 'reckon: sums over host, 2 workers and 1 servers' rank-0.err || fail "$(cat rank-0.err)"
+
+# The same plan, named by the script.
+unset RECKON_PLAN
+export PLAN_OF_OPTIONS=$PWD/plan.json
+start_with_server all
+ranks_end 0 0 0
+has_done 'sums others train'
+unset PLAN_OF_OPTIONS
+export RECKON_PLAN=$PWD/plan.json
 
 # The same with tensors on a made-up GPU.
 usual=$RECKON_LIBRARY

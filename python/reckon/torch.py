@@ -38,6 +38,7 @@ COPIED_AT_ONCE = 4 << 20  # bytes: what has been copied travels while the rest i
 SMALL = 16 << 10  # bytes: what is shorter goes over Gloo
 TYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}  # as plans call them
 JOIN_SECONDS = 60
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_", "TORCHELASTIC_", "RECKON_", "PMI", "OMPI_", "SLURM_")
 PROBE_SECONDS = (2, 8, 32)  # the next where a busy machine leaves no time for a single cell
 # What is summed, if nobody names a plan: the plan's gradient is as long, and longer tensors go through it again and again.
 LEAST_GRADIENT, MOST_GRADIENT = 16 << 20, 1 << 30
@@ -388,7 +389,9 @@ class Plan:
 
 def run(*arguments):
     program = shutil.which("reckon") or beside_the_library()
-    ended = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+    # It is no rank of this program's job, whoever has started that.
+    alone = {name: value for name, value in os.environ.items() if name == "RECKON_LOG" or not name.startswith(LAUNCHERS)}
+    ended = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, env=alone)
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
         raise ReckonError(f"no plan could be made by itself: {said[-1].removeprefix('reckon: error: ')}; name one by RECKON_PLAN")

@@ -32,9 +32,11 @@ ranks_end 0 0
 has_done "sums others train again"
 grep -q 'reckon: sums over .*, 2 workers and 0 servers' rank-0.err || fail "$(cat rank-0.err)"
 
+export LOCAL_WORLD_SIZE=2 # as torchrun says, of workers that would measure the machine at once
 start_worlds bf16
 ranks_end 0 0
 has_done bf16
+unset LOCAL_WORLD_SIZE
 
 # A plan with a server, which torch.distributed does not know of.
 printf 'name,elements\nall,3000000\n' > model.csv

@@ -193,9 +193,9 @@ void add_gpu_gradients(Plan& plan, const Profile& profile) {
   }
   plan.options["gradients"] = "gpu";
   if (rates.idle_gpus > 0) {
-    plan.assumed.push_back(fmt::format("of each machine {} {} without a worker: with --places N "
-                                       "there are N workers on each",
-                                       rates.by, counted(rates.idle_gpus, "GPU is", "GPUs are")));
+    plan.assumed.push_back(fmt::format("in each machine {} {} no worker: --places N puts N workers "
+                                       "on each",
+                                       rates.by, counted(rates.idle_gpus, "GPU has", "GPUs have")));
   }
   if (!rates.measured) {
     plan.assumed.push_back(fmt::format("the GPUs of {} are copied from and to at their PCIe links' "

@@ -180,7 +180,7 @@ private:
                       "contention; --compute gemm_256 lets them compute",
                       to_text(Seconds(lost))));
     }
-    if (m_plan.options.contains("gradients")) {
+    if (seconds_of(m_plan.prediction, k_copies)) {
       leave_out(k_copies, "gradients lie in memory in this run, so its prediction lacks the plan's "
                           "copies between it and GPUs; a training program makes them");
     }

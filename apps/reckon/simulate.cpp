@@ -80,7 +80,7 @@ SimResult played(const PreparedPlan& prepared, const std::string& simulator, con
 int execute(const SimulateArguments& arguments) {
   const std::string simulator = find_simulator();
   const Plan plan = read_plan(arguments.plan);
-  if (plan.options.contains("gradients")) {
+  if (seconds_of(plan.prediction, k_copies)) {
     log(LogLevel::warn, "copies between GPUs and memory are not simulated, and the prediction here "
                         "lacks them");
   }

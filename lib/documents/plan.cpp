@@ -439,21 +439,17 @@ std::optional<double> wire_error(const Plan& plan) {
   return found == plan.quantities.end() ? std::nullopt : std::optional(found->value);
 }
 
-namespace {
-
-double seconds_of(const Prediction& prediction, std::string_view term) {
+std::optional<double> seconds_of(const Prediction& prediction, std::string_view term) {
   const auto it = std::ranges::find(prediction.terms, term, &Term::name);
-  return it == prediction.terms.end() ? 0 : it->seconds;
+  return it == prediction.terms.end() ? std::nullopt : std::optional(it->seconds);
 }
 
-} // namespace
-
 double contention_seconds(const Prediction& prediction) {
-  return seconds_of(prediction, k_contention);
+  return seconds_of(prediction, k_contention).value_or(0);
 }
 
 Prediction without(Prediction prediction, std::string_view term) {
-  const double lost = seconds_of(prediction, term);
+  const double lost = seconds_of(prediction, term).value_or(0);
   for (double* const seconds :
        {&prediction.lo_seconds, &prediction.mid_seconds, &prediction.hi_seconds}) {
     *seconds -= lost;

@@ -85,7 +85,9 @@ struct Prediction {
 /// The term of what passes and traffic take longer together, beside each other on the same
 /// processors (docs/equations.md, 55 and 56).
 inline constexpr const char* k_contention = "contention";
-/// Seconds of that term; 0 without it.
+/// Seconds of a term; absent: there is no such term.
+[[nodiscard]] std::optional<double> seconds_of(const Prediction& prediction, std::string_view term);
+/// Seconds of contention; 0 without it.
 [[nodiscard]] double contention_seconds(const Prediction& prediction);
 /// The term of copies between GPUs and the memory that gradients are sent from (18d), which only
 /// training programs make.

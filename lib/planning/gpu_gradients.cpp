@@ -152,7 +152,8 @@ void add_gpu_gradients(Plan& plan, const Profile& profile) {
     fail(ErrorKind::usage, "--gradients gpu: ranks of this plan are GPUs already; leave it out, or "
                            "plan with --places machine");
   }
-  const double times = plan.wire ? 2 : 1; // fp32 on the GPU
+  const double times = // fp32 on the GPU
+      plan.wire ? static_cast<double>(size_of(DType::fp32) / size_of(*plan.wire)) : 1;
   const double bytes = times * static_cast<double>(plan.gradient_bytes);
   const double part = times * static_cast<double>(plan.part_bytes);
   const CopyRates rates = slowest_rates(plan, profile, part);

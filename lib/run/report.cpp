@@ -62,12 +62,6 @@ void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
   }
 }
 
-/// Seconds of a term of a prediction; nothing: it has no such term.
-std::optional<double> term(const Prediction& p, std::string_view name) {
-  const auto it = std::ranges::find(p.terms, name, &Term::name);
-  return it == p.terms.end() ? std::nullopt : std::optional(it->seconds);
-}
-
 /// Of one iteration, median.
 double update_seconds(const JobResult& result, bool one_machine, unsigned cores) {
   double all = 0, longest = 0, busy = 0;
@@ -108,10 +102,10 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
     if (t.name == "transport" && one_machine) {
       // Inside a machine sums may be a part of what the links and memories carry.
       stage.name = "transport_and_fill";
-      stage.predicted_seconds += term(p, "fill").value_or(0);
+      stage.predicted_seconds += seconds_of(p, "fill").value_or(0);
       stage.measured_seconds =
-          std::max(0.0, report.p50_seconds - (term(p, "reduction") ? reduction : 0) -
-                            (term(p, "update") ? update : 0));
+          std::max(0.0, report.p50_seconds - (seconds_of(p, "reduction") ? reduction : 0) -
+                            (seconds_of(p, "update") ? update : 0));
       stage.how = "the rest of the iteration: writing, polling, waiting, starting";
     } else if (t.name == "fill" && one_machine) {
       continue; // counted with the transport, which it cannot be told from
@@ -481,7 +475,7 @@ void judge_at_speed_now(Report& report, const RehearsalPlan& rehearsal,
   now.changed = slower < rehearsal.lo_seconds || faster > rehearsal.hi_seconds;
   // As much as both times: what was only once may have been a disturbance.
   const double longer = std::clamp(now.probed_seconds, faster, slower) / now.probed_seconds;
-  const double passes = term(report.prediction, "passes").value_or(0);
+  const double passes = seconds_of(report.prediction, "passes").value_or(0);
   now.predicted_seconds = passes + (predicted - passes) * longer;
   now.error = report.p50_seconds / now.predicted_seconds - 1;
   report.machine_now = now;

@@ -522,6 +522,8 @@ std::string Training::report() const {
   for (std::size_t l = 1; m_plan.passes && l < m_plan.passes->size(); ++l) {
     gradients += m_plan.passes->backward_seconds[l];
   }
+  const double backward = median({m_times.gradients.begin(), m_times.gradients.end()});
+  const std::optional<double> rounded = wire_error(m_plan);
   Json json{
       {"reckon", k_version},
       {"plan", {{"name", m_link.name}, {"digest", m_link.digest}}},
@@ -531,7 +533,7 @@ std::string Training::report() const {
       {"worker", me.worker},
       {"steps", m_steps},
       {"gradient_bytes", m_layout.total_bytes},
-      {"wire_error", wire_error(m_plan) ? Json(*wire_error(m_plan)) : Json()},
+      {"wire_error", rounded ? Json(*rounded) : Json()},
       {"sent_bytes_per_step", me.egress_bytes},
       {"received_bytes_per_step", me.ingress_bytes},
       {"copied_bytes_per_step",
@@ -547,10 +549,9 @@ std::string Training::report() const {
         {"hi_seconds", exposed(m_plan.prediction.hi_seconds)},
         {"contention_seconds", contention},
         {"gradients_seconds", gradients},
-        {"of_these_passes_seconds",
-         gradients > 0 && !m_times.gradients.empty()
-             ? Json(exposed_seconds(m_plan, of(m_times.gradients)["p50"].get<double>() / gradients))
-             : Json()},
+        {"of_these_passes_seconds", gradients > 0 && !m_times.gradients.empty()
+                                        ? Json(exposed_seconds(m_plan, backward / gradients))
+                                        : Json()},
         {"measured_seconds", measured}}},
   };
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -456,17 +456,20 @@ class ReckonGroup(dist.ProcessGroup):
         return Then(self.gloo.allreduce(tensors, sums), lambda tensor: tensor.div_(self.size()))
 
     def _reduce_scatter_base(self, output, tensor, options=ReduceScatterOptions()):
-        """Gloo has none: sums all of it, of which each worker takes its own."""
-        if tensor.numel() != output.numel() * self.size() or tensor.dtype != output.dtype:
-            raise ValueError(f"reduce_scatter: {output.numel()} elements of {output.dtype} at each of {self.size()} workers are not "
-                             f"{tensor.numel()} of {tensor.dtype}")
-        whole, of_all = tensor.detach().contiguous().view(-1).clone(), AllreduceOptions()
-        of_all.reduceOp = options.reduceOp
-        mine = slice(self.rank() * output.numel(), (self.rank() + 1) * output.numel())
-        return Then(self.allreduce([whole], of_all), lambda summed: output.copy_(summed.view(-1)[mine].view_as(output)))
+        return self.scattered(output, tensor.detach().contiguous().view(-1).clone(), options)
 
     def reduce_scatter(self, outputs, tensors, options=ReduceScatterOptions()):
-        return self._reduce_scatter_base(outputs[0], torch.cat([one.reshape(-1) for one in tensors[0]]), options)
+        return self.scattered(outputs[0], torch.cat([one.detach().reshape(-1) for one in tensors[0]]), options)
+
+    def scattered(self, output, whole, options):
+        """Gloo has no reduce_scatter: sums all of `whole`, in place, of which each worker takes its own."""
+        if whole.numel() != output.numel() * self.size() or whole.dtype != output.dtype:
+            raise ValueError(f"reduce_scatter: {output.numel()} elements of {output.dtype} at each of {self.size()} workers are not "
+                             f"{whole.numel()} of {whole.dtype}")
+        of_all = AllreduceOptions()
+        of_all.reduceOp = options.reduceOp
+        mine = slice(self.rank() * output.numel(), (self.rank() + 1) * output.numel())
+        return Then(self.allreduce([whole], of_all), lambda summed: output.copy_(summed[mine].view_as(output)))
 
     def shutdown(self):
         self.end()

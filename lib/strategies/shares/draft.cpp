@@ -255,7 +255,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice) {
   plan.groups = solution.groups;
   plan.gradient_bytes = job.layout.total_bytes;
   plan.runs = job.layout.runs;
-  plan.wire = job.options.wire;
+  plan.wire = job.wire;
   return plan;
 }
 

@@ -11,6 +11,7 @@ namespace reckon {
 void add_probe_command(Arguments& program);
 void add_reference_command(Arguments& program);
 void add_check_command(Arguments& program);
+void add_expect_command(Arguments& program);
 void add_plan_command(Arguments& program);
 void add_run_command(Arguments& program);
 void add_diff_command(Arguments& program);

@@ -6,11 +6,12 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
+#include "described_machine.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
+#include "expect/judged_log.hpp"
 #include "import/astra_workload.hpp"
 #include "import/import.hpp"
-#include "planning/collective_bound.hpp"
 #include "present/document_text.hpp"
 
 #include <fmt/format.h>
@@ -29,7 +30,8 @@ constexpr std::string_view k_astra_sim = "astra-sim";
 
 struct ImportArguments {
   std::vector<std::string> files;
-  std::string output, format, collective, merge, profile;
+  std::string output, format, collective, merge;
+  DescribedMachine described;
   std::optional<std::string> machine;
   std::optional<std::uint64_t> ranks;
   bool json = false;
@@ -47,11 +49,12 @@ int conclude(const T& document, const ImportArguments& arguments) {
 int import_workload(const std::string& text, const std::string& file,
                     const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || arguments.machine || !arguments.collective.empty() ||
-      arguments.ranks || !arguments.merge.empty() || !arguments.profile.empty()) {
+      arguments.ranks || !arguments.merge.empty() || arguments.described.given()) {
     fail(ErrorKind::usage,
-         fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, "
-                     "--collective, --ranks, --merge and --profile, which are for measurements",
-                     file));
+         fmt::format(
+             "{} is a workload of ASTRA-sim: give it alone, without --machine, "
+             "--collective, --ranks, --merge, --profile and --topology, which are for measurements",
+             file));
   }
   const AstraWorkload imported = read_astra_workload(text, file);
   const LeftOut& out = imported.left_out;
@@ -118,12 +121,13 @@ int run_import(const ImportArguments& arguments) {
   warn_of_spread(*profile);
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
-  if (!arguments.profile.empty()) {
-    const CollectiveBound bound = bound_of_all_reduce(read_profile(arguments.profile), checked);
+  if (arguments.described.given()) {
+    const JudgedLog judged = judged_log(read_described(arguments.described, &checked), checked,
+                                        {.sharp = arguments.described.sharp});
     refuse_overwriting(arguments.output, arguments.files, "profile");
     hand_out(canonical_text(checked), arguments.output, false, [&] {
-      return arguments.json ? canonical(to_json(bound))
-                            : render(bound, style_for(ColorMode::automatic, STDOUT_FILENO));
+      return arguments.json ? canonical(to_json(judged))
+                            : render(judged, style_for(ColorMode::automatic, STDOUT_FILENO));
     });
     return k_exit_ok;
   }
@@ -183,11 +187,9 @@ void add_import_command(Arguments& program) {
       "or of a collective of OSU");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it too")
       .type("PROFILE");
-  command
-      .option(
-          "-p,--profile", &arguments->profile,
-          "A profile: compare each row of an all_reduce_perf log with the bound on this machine")
-      .type("PROFILE");
+  add_described_machine(command, &arguments->described,
+                        "A profile of the machines: compare each row of nccl-tests with what they "
+                        "should give");
   command.option("--json", &arguments->json,
                  "JSON on standard output: the document instead of its tables");
   command.action([arguments] { return run_import(*arguments); });

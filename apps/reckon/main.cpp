@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
                  "4 operation failed; 70 a bug in reckon; 130 interrupted.");
   add_probe_command(program);
   add_check_command(program);
+  add_expect_command(program);
   add_plan_command(program);
   add_run_command(program);
   add_diff_command(program);

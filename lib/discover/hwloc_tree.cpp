@@ -2,6 +2,7 @@
 #include "discover/hwloc_tree.hpp"
 
 #include "core/file.hpp"
+#include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -418,6 +419,7 @@ private:
     }
     read_bandwidths("NVLinkBandwidth", PeerLinkKind::nvlink);
     read_bandwidths("XGMIBandwidth", PeerLinkKind::xgmi);
+    complete_nvlinks(m_result, m_machine);
   }
 
   void read_bandwidths(const char* name, PeerLinkKind kind) {

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/whole_number.hpp"
+#include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
 #include <pugixml.hpp>
@@ -32,17 +33,9 @@ constexpr unsigned k_base_network = 0x02;
 constexpr unsigned k_base_display = 0x03;
 constexpr unsigned k_base_accelerator = 0x12;
 
-/// One direction of one NVLink, bytes per second, by CUDA compute capability: NVIDIA's white papers
-/// on P100, V100, A100, GA102, H100 and Blackwell. 0: not known.
-double nvlink_rate(int sm) {
-  static const std::map<int, double> rates{{60, 20e9}, {70, 25e9},  {80, 25e9}, {86, 14.0625e9},
-                                           {90, 25e9}, {100, 50e9}, {103, 50e9}};
-  const auto it = rates.find(sm);
-  return it == rates.end() ? 0 : it->second;
-}
-
-/// The same of one xGMI link by AMD's number of the GPU's generation: MI50 and MI60 (906) and MI100
-/// (908): 92 GB/s both ways together; MI200 (90a, written 910): 100; MI300 (94x): 128.
+/// One direction of one xGMI link, bytes per second, by AMD's number of the GPU's generation: MI50
+/// and MI60 (906) and MI100 (908): 92 GB/s both ways together; MI200 (90a, written 910): 100; MI300
+/// (94x): 128.
 double xgmi_rate(std::string_view gcn) {
   static const std::map<std::string_view, double> rates{{"906", 46e9}, {"908", 46e9}, {"910", 50e9},
                                                         {"90a", 50e9}, {"940", 64e9}, {"941", 64e9},
@@ -65,7 +58,6 @@ struct FoundLink {
   std::string from;      ///< id of the GPU
   std::string processor; ///< id of the NUMA node that the GPU hangs from
   xml_node element;
-  int sm = 0;
   std::string gcn;
 };
 
@@ -86,6 +78,8 @@ public:
       refuse(system, "holds no GPU and no NIC; write it with NCCL_TOPO_DUMP_FILE on the machine");
     }
     join();
+    complete_nvlinks(m_tree.topology, m_machine);
+    share_cables();
     return std::move(m_tree);
   }
 
@@ -268,7 +262,7 @@ private:
     }
     for (const char* kind : {"nvlink", "xgmi", "c2c"}) {
       for (const xml_node& link : gpu.children(kind)) {
-        m_links.push_back({made.id, processor, link, sm, gcn});
+        m_links.push_back({made.id, processor, link, gcn});
       }
     }
   }
@@ -313,6 +307,10 @@ private:
     if (address != nullptr) {
       made.pci_address = *address;
       set_pcie(made, element);
+      const std::string guid = nic.child("net").attribute("guid").value();
+      if (guid.find_first_not_of("0x") != guid.npos) {
+        m_guids.emplace_back(made.id, guid);
+      }
     }
   }
 
@@ -381,6 +379,24 @@ private:
     return made;
   }
 
+  /// Two functions of one port are in different slots, with the same number there and the same card
+  /// (`guid`), as where a card has two PCIe links; two ports of a card are functions of one slot.
+  void share_cables() {
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> ports;
+    for (const auto& [nic, guid] : m_guids) {
+      const std::string& address = m_tree.topology.find(nic)->pci_address;
+      ports[{guid, address.substr(address.rfind('.') + 1)}].push_back(nic);
+    }
+    for (const auto& [port, nics] : ports) {
+      for (TopologyObject& object : m_tree.topology.objects) {
+        if (nics.size() > 1 && std::ranges::find(nics, object.id) != nics.end()) {
+          object.cable = fmt::format("cable{}", m_cables);
+        }
+      }
+      m_cables += nics.size() > 1 ? 1 : 0;
+    }
+  }
+
   /// Each end names the other: the same links once.
   void join() {
     std::map<std::pair<std::string, std::string>, PeerLink> joined; // as one end tells it
@@ -440,8 +456,7 @@ private:
       link.to = found.processor;
       link.bytes_per_second = found.element.attribute("bw").as_double() * 1e6 * link.count;
     } else {
-      const double rate = kind == "xgmi" ? xgmi_rate(found.gcn) : nvlink_rate(found.sm);
-      if (rate > 0) {
+      if (const double rate = kind == "xgmi" ? xgmi_rate(found.gcn) : 0; rate > 0) {
         link.bytes_per_second = rate * link.count;
       }
       link.to = target_of(found, switches);
@@ -482,7 +497,8 @@ private:
   std::map<std::string, std::string> m_by_address; // GPUs
   std::vector<FoundLink> m_links;
   std::set<std::string> m_off_bus; // names of NICs that are not on the PCI bus
-  int m_bridges = 0, m_nics = 0;
+  std::vector<std::pair<std::string, std::string>> m_guids; // NICs and their cards
+  int m_bridges = 0, m_nics = 0, m_cables = 0;
   /// The same mistake is often in every element: one remark for all.
   struct Remarked {
     std::size_t index = 0; ///< of the remark

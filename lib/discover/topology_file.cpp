@@ -5,6 +5,7 @@
 #include "core/file.hpp"
 #include "discover/hwloc_tree.hpp"
 #include "discover/nccl_tree.hpp"
+#include "discover/smi_matrix.hpp"
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -92,13 +93,16 @@ RecordedTopology topology_from_text(const std::string& text, const std::string& 
     fail(ErrorKind::input,
          fmt::format("{}: more than 256 MiB; this is no machine's topology", file));
   }
+  if (is_smi_matrix(text)) {
+    return {topology_from_smi_matrix(text, file, machine), "matrix of nvidia-smi topo -m", {}};
+  }
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed) {
     fail(ErrorKind::input,
-         fmt::format("{}: is no XML: {}; give what `lstopo machine.xml` or NCCL_TOPO_DUMP_FILE "
-                     "wrote",
+         fmt::format("{}: is no XML: {}; give what `lstopo machine.xml`, NCCL_TOPO_DUMP_FILE or "
+                     "`nvidia-smi topo -m` wrote",
                      place(file, text, parsed.offset), parsed.description()));
   }
   const pugi::xml_node root = document.document_element();

@@ -16,8 +16,9 @@ struct RecordedTopology {
 };
 
 /// The machine as `machine` ("m0"). The content decides on the format: hwloc's XML (`lstopo
-/// machine.xml`) or NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE). This machine is not
-/// queried. Throws Error{input} that names the file, the line and a remedy.
+/// machine.xml`), NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE), or the matrix of
+/// `nvidia-smi topo -m`. This machine is not queried. Throws Error{input} that names the file, the
+/// line and a remedy.
 [[nodiscard]] RecordedTopology read_topology_file(const std::string& path,
                                                   const std::string& machine = "m0");
 /// The same for a file's content; `file` is for messages.

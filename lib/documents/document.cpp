@@ -232,6 +232,18 @@ Plan read_plan(const std::string& path) {
   return plan_from_json(parse_file(path, "plan"), shown_name(path));
 }
 
+std::string shipped_file(const std::string& below) {
+  for (const fs::path& folder : data_folders()) {
+    std::error_code ignored;
+    if (fs::is_regular_file(folder / below, ignored)) {
+      return (folder / below).string();
+    }
+  }
+  fail(ErrorKind::input, fmt::format("{} is missing from what reckon ships; install it again, or "
+                                     "name the folder that has it in RECKON_DATA_DIR",
+                                     below));
+}
+
 std::vector<std::string> shipped_workloads() {
   return shipped("workloads");
 }

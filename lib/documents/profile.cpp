@@ -386,6 +386,12 @@ static void describe(Visitor& v, TopologyObject& o) {
   v("pcie_bytes_per_second", o.pcie_bytes_per_second, k_positive,
     "Rate of the PCIe link to the parent after line coding, one direction, bytes per second; for a "
     "link whose generation and width are unknown.");
+  v("cable", o.cable, k_any.maybe(),
+    "Of a NIC: any name of the cable of its port. NICs of a machine that name the same cable, as "
+    "two functions of one card do, share its rate. Absent: a cable of its own.");
+  v("sums", o.sums, k_any,
+    "Of a link_switch: whether it adds what GPUs send and multicasts the sum (NVLink SHARP, NVLS). "
+    "Absent: not known.");
   v("cpus", o.cpus, k_number_of_system.maybe(), "Logical processors of a core or NUMA node.");
 }
 

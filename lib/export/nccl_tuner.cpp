@@ -5,6 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -53,21 +58,32 @@ std::string nccl_tuner_csv(const Plan& plan) {
   const auto workers = std::count_if(plan.ranks.begin(), plan.ranks.end(),
                                      [](const PlanRank& r) { return r.worker; });
   // A rank of NCCL is a GPU. Where ours are whole machines their number of GPUs is not in the plan;
-  // where they are GPUs, or write into each other's memory, they are of one machine. A profile may
-  // call each device a machine of its own, as those of COARSE do: its transport tells.
+  // where they write into each other's memory, they are of one machine. A profile may call each
+  // device a machine of its own, as those of COARSE do: its transport tells.
   const bool gpus = std::all_of(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) {
     return !r.worker || r.endpoint_kind == "gpu";
   });
-  const std::int64_t nodes = gpus || within_a_machine(plan.transport) ? 1 : workers;
+  std::set<std::pair<std::string, std::optional<std::uint64_t>>> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    machines.emplace(rank.machine, rank.machine_number);
+  }
+  const std::int64_t nodes = within_a_machine(plan.transport) ? 1
+                             : gpus ? static_cast<std::int64_t>(machines.size())
+                                    : workers;
   const std::int64_t ranks = gpus ? workers : -1;
   return fmt::format(
       "# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,"
       "numPipeOps,regBuff\n"
       "# {} on {}: predicted {:.4g} ms for {} bytes\n"
+      "{}"
       "# 0 channels: as many as NCCL chooses. -1 elsewhere: any. What no row matches "
       "runs on one channel, by the plugin's default\n"
       "allreduce,{},{},ring,simple,0,{},{},-1,-1\n",
       plan.workload.name, plan.profile.name, plan.prediction.mid_seconds * 1e3, plan.gradient_bytes,
+      gpus && nodes > 1
+          ? "# That is one ring, which leaves each machine by one NIC. NCCL runs rings "
+            "over all NICs; `reckon expect` has what these allow\n"
+          : "",
       plan.part_bytes, plan.gradient_bytes, nodes, ranks);
 }
 

@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/tested_collective.hpp"
 #include "import/import.hpp"
 
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace reckon::import_detail {
 
-/// A collective, and the factor from its tests' rate to the bus bandwidth.
-struct Collective {
-  std::string_view name;
-  /// 2 (n - 1) / n, (n - 1) / n or 1 of n ranks.
-  double (*bus_factor)(double ranks);
-  bool sums = false, has_root = false;
-};
+using Collective = TestedCollective;
 
-[[nodiscard]] std::span<const Collective> collectives();
+[[nodiscard]] inline std::span<const Collective> collectives() {
+  return tested_collectives();
+}
 
-/// Null for an unknown name.
-[[nodiscard]] const Collective* collective_named(std::string_view name);
 /// The one of --collective; null when it is not given. Throws Error{usage} for an unknown name.
-[[nodiscard]] const Collective* asked_collective(const ImportOptions& options);
-/// "all_reduce, all_gather, ..."
-[[nodiscard]] std::string collective_names();
+[[nodiscard]] inline const Collective* asked_collective(const ImportOptions& options) {
+  return options.collective.empty()
+             ? nullptr
+             : &reckon::asked_collective(options.collective, "--collective");
+}
 
 } // namespace reckon::import_detail

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
+#include "network/nic_rates.hpp"
 #include "network/pairs.hpp"
 #include "network/rate.hpp"
 #include "topology/paths.hpp"
@@ -106,8 +107,9 @@ public:
     if (works) {
       m_model.groups.push_back({0});
     }
-    m_nics = nics_with_rates(transport);
-    through_one_port("", port ? port->together : whole_port(transport));
+    m_rates.emplace(m_profile, m_machine, m_member, transport);
+    m_nics = m_rates->nics();
+    through_one_port("", port ? port->together : m_rates->whole());
     if (port && port->each.size() > 1) {
       through_each(*port);
     }
@@ -204,12 +206,16 @@ private:
       const auto there = std::count_if(m_model.places.begin(), m_model.places.end(),
                                        [&](const Place& e) { return e.id == id; });
       const TopologyObject& object =
-          endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
+          worker ? endpoint_named(
+                       id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device})
+                 : endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node,
+                                       ObjectKind::memory_device, ObjectKind::link_switch});
       if (there > 0 && object.kind != ObjectKind::numa_node) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
       Place& place =
           m_model.places.emplace_back(Place{id, worker, object.kind == ObjectKind::numa_node, 0});
+      place.link_switch = object.kind == ObjectKind::link_switch;
       if (std::count(workers.begin(), workers.end(), id) +
               std::count(relays.begin(), relays.end(), id) >
           1) {
@@ -231,6 +237,7 @@ private:
   }
 
   void choose_nics() {
+    m_rates.emplace(m_profile, m_machine, m_member, "");
     if (m_options.network <= 0 && m_options.service <= 0) {
       return;
     }
@@ -458,7 +465,13 @@ private:
       for (std::size_t v = 0; v < n; ++v) {
         const std::string& from = m_model.places[u].id;
         const std::string& to = m_model.places[v].id;
-        PairWay pair = u == v ? PairWay() : pair_way(m_profile, from, to, transport);
+        if (m_model.places[u].link_switch != m_model.places[v].link_switch &&
+            path_between(m_topology, from, to).path_class != PathClass::nv) {
+          continue;
+        }
+        PairWay pair = u == v || m_options.only_known_rates
+                           ? PairWay()
+                           : pair_way(m_profile, from, to, transport);
         if (pair.measured()) {
           ++sources[pair.source];
         } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
@@ -470,7 +483,8 @@ private:
         }
         Uses uses = way(from, to);
         // A pair that is as fast as what it passes is no limit of its own.
-        if (pair.rate.mid > 0 && std::isfinite(pair.rate.mid) && pair.slower_than(alone(uses))) {
+        if (!m_options.only_known_rates && pair.rate.mid > 0 && std::isfinite(pair.rate.mid) &&
+            pair.slower_than(alone(uses))) {
           uses.push_back(
               {station(fmt::format("copy {}", short_text({from, to})), pair.rate, pair.source),
                1.0});
@@ -485,7 +499,9 @@ private:
         gpu_sums(u);
       }
     }
-    both_ways(transport);
+    if (!m_options.only_known_rates) {
+      both_ways(transport);
+    }
     for (const auto& [test, ways] : sources) {
       m_model.pair_sources.push_back(fmt::format("{}: {} ways inside {}", test, ways, m_machine));
     }
@@ -564,31 +580,34 @@ private:
     }
   }
 
-  /// The port of a NIC, one direction, and where that comes from.
-  [[nodiscard]] std::pair<Rate, const char*> port_rate(const std::string& nic) const {
-    Rate measured = fastest(m_profile, {.test = k_port_bandwidth, .from = nic});
-    if (measured.mid <= 0 && m_nics.size() == 1) {
-      measured = fastest(m_profile, {.test = k_port_bandwidth, .from = m_machine});
+  /// A port by name, one direction after the other, at this rate; the same station each time.
+  std::pair<std::size_t, std::size_t> port_stations(const std::string& name, const Rate& rate) {
+    const auto known = m_port_stations.find(name);
+    if (known != m_port_stations.end()) {
+      return known->second;
     }
-    if (measured.mid > 0) {
-      return {measured, k_port_bandwidth};
-    }
-    const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
-    return {{described, described, described}, "described"};
+    const std::size_t out = station(name + "out", rate, k_port_bandwidth);
+    return m_port_stations
+        .emplace(name, std::pair(out, station(name + "in", rate, k_port_bandwidth)))
+        .first->second;
   }
 
+  [[nodiscard]] std::string port_name(const std::string& nic) const {
+    return "port " + short_name(m_rates->port_of(nic)) + " ";
+  }
+
+  /// The port of a NIC, and what limits all ports of the machine; both directions.
   Uses port(const std::string& nic) {
     Uses uses;
-    if (const auto [rate, source] = port_rate(nic); rate.mid > 0) {
-      for (const char* const direction : {"out", "in"}) {
-        const std::string name = fmt::format("port {} {}", short_name(nic), direction);
-        const auto known = std::find_if(m_model.stations.begin(), m_model.stations.end(),
-                                        [&](const Station& r) { return r.name == name; });
-        const std::size_t of = known != m_model.stations.end()
-                                   ? static_cast<std::size_t>(known - m_model.stations.begin())
-                                   : station(name, rate, source);
-        uses.push_back({of, 1.0});
-      }
+    const auto add = [&](const std::string& name, const Rate& rate) {
+      const auto [out, in] = port_stations(name, rate);
+      append(uses, {{out, 1.0}, {in, 1.0}});
+    };
+    if (m_rates->known(nic)) {
+      add(port_name(nic), m_rates->of(m_rates->port_of(nic)));
+    }
+    if (const std::optional<Rate> behind = m_rates->behind()) {
+      add("port ", *behind);
     }
     return uses;
   }
@@ -640,58 +659,8 @@ private:
     }
   }
 
-  /// Of each direction while both are busy, which is what cells of ports say.
-  [[nodiscard]] Rate port_cell(const std::string& of, const std::string& transport) const {
-    Rate best;
-    for (const Cell* const cell : m_profile.select({.test = k_port_bandwidth, .from = of})) {
-      if (is_over(*cell, transport) && cell->p50 > best.mid) {
-        best = measured_rate(*cell);
-      }
-    }
-    return best;
-  }
-
-  /// One direction of a NIC as one of `nics` of the machine.
-  [[nodiscard]] Rate nic_rate(const std::string& nic, std::size_t nics,
-                              const std::string& transport) const {
-    if (const Rate measured = port_cell(nic, transport); measured.mid > 0) {
-      return measured;
-    }
-    const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
-    if (const Rate all = machine_port(transport); all.mid > 0 && (nics == 1 || described <= 0)) {
-      const auto share = static_cast<double>(nics);
-      return {all.lo / share, all.mid / share, all.hi / share};
-    }
-    return {described, described, described};
-  }
-
-  /// What was measured of the machine itself, before its group's.
-  [[nodiscard]] Rate machine_port(const std::string& transport) const {
-    const Rate own = m_member.empty() ? Rate{} : port_cell(m_member, transport);
-    return own.mid > 0 ? own : port_cell(m_machine, transport);
-  }
-
-  [[nodiscard]] std::vector<std::string> nics_with_rates(const std::string& transport) const {
-    std::vector<std::string> nics = here(ObjectKind::nic);
-    const std::size_t all = nics.size();
-    std::erase_if(nics,
-                  [&](const std::string& nic) { return nic_rate(nic, all, transport).mid <= 0; });
-    return nics;
-  }
-
-  /// Of the whole machine: what was measured, else its NICs together; 0 where nothing is known.
-  [[nodiscard]] Rate whole_port(const std::string& transport) const {
-    Rate rate = machine_port(transport);
-    for (const std::string& nic : rate.mid > 0 ? std::vector<std::string>() : m_nics) {
-      const Rate one = nic_rate(nic, m_nics.size(), transport);
-      rate = {rate.lo + one.lo, rate.mid + one.mid, rate.hi + one.hi};
-    }
-    return rate;
-  }
-
   OpenedMachine::Port add_port(const std::string& name, const Rate& rate, std::size_t at) {
-    const std::size_t out = station(name + "out", rate, k_port_bandwidth);
-    const std::size_t in = station(name + "in", rate, k_port_bandwidth);
+    const auto [out, in] = port_stations(name, rate);
     m_opened.ports.push_back({at, out, in});
     return m_opened.ports.back();
   }
@@ -712,6 +681,13 @@ private:
       }
     }
     return nearest;
+  }
+
+  [[nodiscard]] std::vector<std::string> nics_of(const Place& place) const {
+    if (!reaches_network(place)) {
+      return {};
+    }
+    return m_options.every_nic ? m_nics : nearest_nics(place.id);
   }
 
   /// A way between a place and a NIC: what a NIC may not reach directly goes through the memory
@@ -750,7 +726,7 @@ private:
   }
 
   [[nodiscard]] bool reaches_network(const Place& place) const {
-    return place.memory || m_options.gpu_direct;
+    return !place.link_switch && (place.memory || m_options.gpu_direct);
   }
 
   /// All places of the machine by its port as a whole; by nothing where its rate is not known.
@@ -802,22 +778,6 @@ private:
     }
   }
 
-  /// The stations out and in of all NICs together, where the machine was measured to move less than
-  /// they could: what is behind them is the limit.
-  [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>>
-  port_of_all(const std::string& transport) {
-    double alone = 0;
-    for (const std::string& nic : m_nics) {
-      alone += nic_rate(nic, m_nics.size(), transport).mid;
-    }
-    const Rate all = machine_port(transport);
-    if (all.mid <= 0 || !bind_together(all.mid, alone)) {
-      return std::nullopt;
-    }
-    const std::size_t out = station("port out", all, k_port_bandwidth);
-    return std::pair(out, station("port in", all, k_port_bandwidth));
-  }
-
   /// How every place leaves the machine and is reached from outside.
   void ports(const std::string& transport) {
     if (std::none_of(m_model.places.begin(), m_model.places.end(),
@@ -828,26 +788,35 @@ private:
                        "NUMA node to its topology, or name it in the roles",
                        m_profile.name, m_machine));
     }
-    m_nics = nics_with_rates(transport);
+    m_rates.emplace(m_profile, m_machine, m_member, transport);
+    m_nics = m_rates->nics();
     if (m_nics.empty()) {
-      through_one_port("port ", whole_port(transport));
+      through_one_port("port ", m_rates->whole());
       return;
     }
-    const std::optional<std::pair<std::size_t, std::size_t>> together = port_of_all(transport);
+    std::optional<std::pair<std::size_t, std::size_t>> together;
+    if (const std::optional<Rate> behind = m_rates->behind()) {
+      together = port_stations("port ", *behind);
+    }
     std::map<std::string, OpenedMachine::Port> made;
     const auto port_of = [&](const std::string& nic) {
-      const auto known = made.find(nic);
-      return known != made.end()
-                 ? known->second
-                 : made.emplace(nic, add_port("port " + short_name(nic) + " ",
-                                              nic_rate(nic, m_nics.size(), transport), node(nic)))
-                       .first->second;
+      const std::string port = m_rates->port_of(nic);
+      const bool first = !made.contains(port);
+      if (first) {
+        made.emplace(port, add_port(port_name(nic), m_rates->of(port), node(port)));
+      }
+      if (port != nic) { // functions of one card, one cable
+        m_model.links.push_back({node(nic), node(port), std::nullopt});
+        m_model.links.push_back({node(port), node(nic), std::nullopt});
+      }
+      return made.at(port);
     };
     for (const Place& place : m_model.places) {
       std::vector<Uses>&leave = m_opened.leave.emplace_back(),
       &enter = m_opened.enter.emplace_back();
-      for (const std::string& nic :
-           reaches_network(place) ? nearest_nics(place.id) : std::vector<std::string>()) {
+      m_opened.distance.push_back(PathClass::self);
+      for (const std::string& nic : nics_of(place)) {
+        m_opened.distance.back() = path_between(m_topology, place.id, nic).path_class;
         const OpenedMachine::Port port = port_of(nic);
         leave.push_back(nic_way(place.id, nic, nic));
         append(leave.back(), {{port.out, 1.0}});
@@ -894,6 +863,8 @@ private:
   Network m_model;
   OpenedMachine m_opened;
   std::vector<std::string> m_nics;
+  std::optional<NicRates> m_rates;
+  std::map<std::string, std::pair<std::size_t, std::size_t>> m_port_stations; ///< by name
   std::map<std::string, std::size_t> m_nodes;
   std::map<LinkEnd, std::optional<std::size_t>> m_links;
   std::optional<std::map<std::pair<std::string, std::string>, Rate>> m_copies; ///< once asked for
@@ -914,6 +885,8 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   options.workers = machine.workers;
   options.relays = machine.relays;
   options.gpu_direct = machine.gpu_direct;
+  options.only_known_rates = machine.only_known_rates;
+  options.every_nic = machine.every_nic;
   const MachineGroup* const group = group_named(profile, machine.group);
   const bool named = group != nullptr && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "network/network.hpp"
+#include "topology/paths.hpp"
 
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct OpenedMachine {
   /// By place: its ways out of the machine and into it, with the port at their end. Empty: the
   /// network does not reach it.
   std::vector<std::vector<Uses>> leave, enter;
+  /// By place: how far the NICs of these ways are; PathClass::self without any.
+  std::vector<PathClass> distance;
   /// The same by port, for a machine that is one place with several ports.
   std::vector<Uses> leave_by_port, enter_by_port;
   /// Where the machine ends: a node of the network's graph and the stations of its port.

@@ -43,9 +43,11 @@ struct InsideOptions {
   /// The transport whose cells of pairs of places count. Empty: "cuda" where a worker is a GPU,
   /// else "host".
   std::string transport{};
-  /// Links without a known rate count as unlimited, even if copies over them were measured: for a
-  /// bound that no execution may break.
+  /// Links without a known rate count as unlimited, even if copies over them were measured, and
+  /// pairs have no rates of their own: for a bound that no execution may break.
   bool only_known_rates = false;
+  /// Whether places leave the machine by every NIC, not only by the nearest.
+  bool every_nic = false;
 };
 
 /// A resource with a limited rate.
@@ -81,6 +83,7 @@ struct Place {
   /// Bytes per second that one of its lanes adds by itself, in a processor's memory; 0: limited by
   /// the stations of Network::add only.
   double lane_adds_per_s = 0;
+  bool link_switch = false; ///< a switch that adds what passes and multicasts the sum
 };
 
 /// A machine of the network: one of a MachineGroup.
@@ -130,6 +133,9 @@ struct Network {
   std::vector<std::size_t> node_of;   ///< by place
   std::vector<std::size_t> nic_nodes; ///< of the NICs of a job with network traffic
   double network = 0;                 ///< InsideOptions::network
+  /// For a collective in which every worker has its own n-th: the n-ths of workers in other
+  /// machines, for each in this one.
+  double elsewhere = 0;
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links of unknown capacity: counted as unlimited
   /// Links of GPUs of unknown capacity: counted at the rate of the fastest copy over them.
@@ -179,6 +185,8 @@ struct OpenMachine {
   /// Whether NICs read and write the memory of GPUs. Otherwise only processors' memories have ways
   /// out of the machine and into it, and GPUs use these.
   bool gpu_direct = true;
+  bool only_known_rates = false; ///< as in InsideOptions
+  bool every_nic = false;        ///< as in InsideOptions
 };
 
 /// The profile's machines of this id; null if it has no match.

@@ -139,8 +139,9 @@ std::string details(const Topology& t, const TopologyObject& o) {
   put(o.pci_address);
   put(pcie_text(o));
   if (o.kind == ObjectKind::nic && o.link_bytes_per_second) {
-    put("port " + rate_text(*o.link_bytes_per_second));
+    put("port " + rate_text(*o.link_bytes_per_second) + (o.cable.empty() ? "" : " of " + o.cable));
   }
+  put(o.sums.value_or(false) ? "sums" : "");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -63,6 +63,12 @@ struct TopologyObject {
   /// Rate of the PCIe link to the parent, where its generation and width are unknown (hwloc's XML
   /// lacks them): PcieLink::bytes_per_second() of the link as negotiated.
   std::optional<double> pcie_bytes_per_second;
+  /// Of a NIC: which cable its port has. Functions of one card that name the same cable share its
+  /// rate. Empty: a cable of its own.
+  std::string cable;
+  /// Of a link_switch: whether it adds what GPUs send and multicasts the sum (NVLink SHARP, from
+  /// GPUs of compute capability 9.0 on). Absent: not known.
+  std::optional<bool> sums;
   std::vector<int> cpus; ///< logical processors (of cores and NUMA nodes)
   bool operator==(const TopologyObject&) const = default;
 };

@@ -79,7 +79,12 @@ Profile example_profile() {
                          .parent = "m0",
                          .name = "eth0",
                          .pci_address = "0000:17:00.0",
-                         .link_bytes_per_second = 12.5e9},
+                         .link_bytes_per_second = 12.5e9,
+                         .cable = "cable0"},
+                        {.id = "m0/nvswitch0",
+                         .kind = ObjectKind::link_switch,
+                         .parent = "m0",
+                         .sums = true},
                         {.id = "m0/bridge0", .kind = ObjectKind::host_bridge, .parent = "m0/numa0"},
                         gpu,
                         other};

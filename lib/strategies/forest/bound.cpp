@@ -125,9 +125,12 @@ private:
       (inside[v] ? within : without) += shares[v];
       members += inside[v] ? 1U : 0U;
     }
-    if (members == m_model.workers) {
+    const double remote = m_model.elsewhere / (1 + m_model.elsewhere);
+    if (members == m_model.workers && m_model.network <= 0) {
       return 0;
     }
+    within *= 1 - remote;
+    without = without * (1 - remote) + remote;
     return sums(m_model.collective) == reversed ? within : without;
   }
 

@@ -4,6 +4,7 @@
 #include "export/export.hpp"
 #include "support/refusals.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -43,14 +44,24 @@ TEST(NcclTuner, ARingOfMachinesIsARowForThatManyNodesAndAnyNumberOfGpus) {
                 {"allreduce", "4096", "16384", "ring", "simple", "0", "4", "-1", "-1", "-1"}}));
 }
 
-TEST(NcclTuner, ARingOfGpusIsARowForOneNode) {
+TEST(NcclTuner, ARingOfGpusIsARowForTheirNodes) {
   Plan plan = ring();
   for (PlanRank& rank : plan.ranks) {
     rank.endpoint_kind = "gpu";
+    rank.machine = "m0";
   }
-  const std::vector<std::string> row = rows(nccl_tuner_csv(plan)).at(0);
+  std::vector<std::string> row = rows(nccl_tuner_csv(plan)).at(0);
   EXPECT_EQ(row.at(6), "1");
   EXPECT_EQ(row.at(7), "4");
+  EXPECT_THAT(nccl_tuner_csv(plan), testing::Not(testing::HasSubstr("one NIC")));
+  // Of two machines: two nodes, and NCCL has more rings than the plan.
+  for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
+    plan.ranks[i].machine_number = i / 2;
+  }
+  row = rows(nccl_tuner_csv(plan)).at(0);
+  EXPECT_EQ(row.at(6), "2");
+  EXPECT_EQ(row.at(7), "4");
+  EXPECT_THAT(nccl_tuner_csv(plan), testing::HasSubstr("one NIC"));
 }
 
 // Devices that a profile calls machines, as those of COARSE: NCCL sees one node.

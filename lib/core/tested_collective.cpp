@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/collective_names.hpp"
+#include "core/tested_collective.hpp"
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
@@ -9,8 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
-namespace reckon::import_detail {
+namespace reckon {
 namespace {
 
 double twice(double n) {
@@ -23,7 +24,7 @@ double whole(double) {
   return 1;
 }
 
-constexpr std::array<Collective, 9> k_collectives{
+constexpr std::array<TestedCollective, 9> k_collectives{
     {{.name = "all_reduce", .bus_factor = &twice, .sums = true},
      {.name = "all_gather", .bus_factor = &once},
      {.name = "reduce_scatter", .bus_factor = &once, .sums = true},
@@ -36,7 +37,7 @@ constexpr std::array<Collective, 9> k_collectives{
 
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
-  for (const Collective& c : k_collectives) {
+  for (const TestedCollective& c : k_collectives) {
     names.emplace_back(c.name);
   }
   return names;
@@ -44,32 +45,29 @@ std::vector<std::string> all_names() {
 
 } // namespace
 
-std::span<const Collective> collectives() {
+std::span<const TestedCollective> tested_collectives() {
   return k_collectives;
 }
 
-const Collective* collective_named(std::string_view name) {
+const TestedCollective* collective_named(std::string_view name) {
   const auto at = std::find_if(k_collectives.begin(), k_collectives.end(),
-                               [&](const Collective& c) { return c.name == name; });
+                               [&](const TestedCollective& c) { return c.name == name; });
   return at == k_collectives.end() ? nullptr : &*at;
 }
 
-const Collective* asked_collective(const ImportOptions& options) {
-  if (options.collective.empty()) {
-    return nullptr;
-  }
-  const Collective* const asked = collective_named(options.collective);
+const TestedCollective& asked_collective(std::string_view name, std::string_view option) {
+  const TestedCollective* const asked = collective_named(name);
   if (asked == nullptr) {
-    const std::string near = did_you_mean(options.collective, all_names());
+    const std::string near = did_you_mean(std::string(name), all_names());
     fail(ErrorKind::usage,
-         fmt::format("--collective {}: must be one of {}{}", options.collective, collective_names(),
+         fmt::format("{} {}: must be one of {}{}", option, name, collective_names(),
                      near.empty() ? "" : fmt::format("; did you mean {}?", near)));
   }
-  return asked;
+  return *asked;
 }
 
 std::string collective_names() {
   return fmt::format("{}", fmt::join(all_names(), ", "));
 }
 
-} // namespace reckon::import_detail
+} // namespace reckon

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expect/ceilings.hpp"
+
+#include "core/error.hpp"
+#include "core/name_ranges.hpp"
+#include "expect/routes.hpp"
+#include "network/inside.hpp"
+#include "strategies/forest/bound.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+using expect_detail::best_mix;
+using expect_detail::cheapest_order;
+using expect_detail::Choice;
+using expect_detail::Mix;
+
+constexpr double k_impossible = std::numeric_limits<double>::infinity();
+constexpr std::string_view k_all_reduce = "all_reduce";
+
+using Stations = std::vector<Station>;
+using Solve = std::function<Mix(const Stations&)>;
+
+/// A way of a GPU out of its machine, and into it, through one NIC.
+struct NicWay {
+  Uses out, in;
+};
+
+void append(Uses& uses, const Uses& more, double factor = 1) {
+  for (const Use& use : more) {
+    uses.push_back({use.station, factor * use.amount});
+  }
+}
+
+/// One of the machines; alone, it has no NICs.
+OpenedMachine opened(const Profile& profile, const CollectiveJob& job, bool every_nic) {
+  std::vector<std::string> switches;
+  for (const std::string& id : profile.topology.ids_in(job.machine, ObjectKind::link_switch)) {
+    if (profile.topology.find(id)->sums.value_or(false) && !job.gpus.empty()) {
+      switches.push_back(id);
+    }
+  }
+  if (job.machines == 1) {
+    return {.network = network_inside_machine(
+                profile, job.machine,
+                {.workers = job.gpus, .relays = switches, .only_known_rates = true})};
+  }
+  const MachineGroup* const group = group_named(profile, job.machine);
+  const std::string member = group != nullptr && !group->members.empty() ? group->members[0] : "";
+  OpenMachine machine;
+  machine.group = job.machine;
+  machine.workers = job.gpus;
+  machine.relays = switches;
+  machine.only_known_rates = true;
+  machine.every_nic = every_nic;
+  return open_machine(profile, machine, fastest_transport(profile, {{member, job.machine}}));
+}
+
+class Job {
+public:
+  Job(const Profile& profile, const CollectiveJob& job, const TestedCollective& collective)
+      : m_profile(profile), m_job(job), m_collective(collective),
+        m_opened(opened(profile, job, false)), m_network(m_opened.network),
+        m_gpus(m_network.workers), m_several(job.machines > 1) {
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      for (std::size_t v = 0; v < m_gpus; ++v) {
+        if (u != v && !m_network.ways[u][v]) {
+          fail(ErrorKind::input, fmt::format("profile '{}': nothing joins {} and {}", profile.name,
+                                             m_network.name_of(u), m_network.name_of(v)));
+        }
+      }
+    }
+    if (m_several) {
+      find_nics();
+    }
+    for (const Station& station : m_network.stations) {
+      const auto [kind, name] = named(station.name);
+      m_kinds.push_back(kind);
+      m_names.push_back(name);
+    }
+  }
+
+  [[nodiscard]] WayCeilings all() {
+    WayCeilings out;
+    // `amount`: bytes of each route for each byte of the collective.
+    const auto add = [&](const char* way, double amount, const Solve& solve) {
+      const Mix mix = solve(m_network.stations);
+      if (mix.seconds_per_byte <= 0) {
+        return;
+      }
+      const auto bus = [&](double seconds) { return factor() / (amount * seconds); };
+      out.ways.push_back({way, bus(mix.seconds_per_byte), names(mix.by), {}});
+      for (const std::string& kind : std::set(m_kinds.begin(), m_kinds.end())) {
+        if (const Mix alone = solve(only(kind)); alone.seconds_per_byte > 0) {
+          out.ways.back().kinds.push_back({kind, bus(alone.seconds_per_byte)});
+        }
+      }
+      std::ranges::sort(out.ways.back().kinds, {}, &KindLimit::bus_bytes_per_second);
+    };
+    const bool peers = m_collective.name == "alltoall" || m_collective.name == "sendrecv" ||
+                       m_collective.name == "scatter" || m_collective.name == "gather";
+    if (peers) {
+      add("direct", 1, [&](const Stations& stations) { return direct(stations); });
+    } else {
+      add("ring", factor(), [&](const Stations& stations) { return rings(stations); });
+      if (m_collective.name == k_all_reduce && m_several) {
+        add("tree", 1,
+            [&](const Stations& stations) { return chains(stations, two_trees(m_job.machines)); });
+      }
+      if (in_switch() && (m_several ? m_collective.name == k_all_reduce : factor() != 1)) {
+        add(m_several ? "nvls_tree" : "nvls", 1, [&](const Stations& stations) {
+          return sums_in_switch(stations, two_trees(m_job.machines));
+        });
+      }
+      if (m_job.sharp && m_several && m_collective.name == k_all_reduce) {
+        add("sharp", 1, [&](const Stations& stations) {
+          return in_switch() ? sums_in_switch(stations, {1, 1}) : chains(stations, {1, 1});
+        });
+      }
+      any(out.ways);
+    }
+    out.unknown = unknown_links();
+    return out;
+  }
+
+private:
+  [[nodiscard]] double factor() const {
+    return m_collective.bus_factor(static_cast<double>(m_job.ranks()));
+  }
+
+  /// Of all GPUs those whose NICs are nearest: others reach the network by their own or through
+  /// them. Behind a common PCIe switch all are equally near.
+  void find_nics() {
+    if (m_opened.ports.empty()) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': no rate of a network port of machine {} is known; add the "
+                       "link_bytes_per_second of its NICs, a port_bandwidth cell, or give "
+                       "--nic-rate",
+                       m_profile.name, m_job.machine));
+    }
+    const auto distance = [&](std::size_t u) {
+      return m_opened.distance.empty() ? PathClass::self
+                                       : std::max(m_opened.distance[u], PathClass::pxb);
+    };
+    PathClass nearest = PathClass::sys;
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      nearest = std::min(nearest, distance(u));
+    }
+    m_nics.resize(m_gpus);
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      m_near.push_back(distance(u) == nearest);
+      for (std::size_t i = 0; i < m_opened.leave[u].size(); ++i) {
+        m_nics[u].push_back({m_opened.leave[u][i], m_opened.enter[u][i]});
+      }
+    }
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      for (std::size_t via = 0; !m_near[u] && via < m_gpus; ++via) {
+        for (std::size_t i = 0; m_near[via] && i < m_opened.leave[via].size(); ++i) {
+          NicWay& way = m_nics[u].emplace_back();
+          append(way.out, *m_network.ways[u][via]);
+          append(way.out, m_opened.leave[via][i]);
+          append(way.in, m_opened.enter[via][i]);
+          append(way.in, *m_network.ways[via][u]);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<std::size_t> in_switch() const {
+    return m_network.places.size() > m_gpus && m_gpus > 1 ? std::optional(m_gpus) : std::nullopt;
+  }
+
+  /// A station's kind, and what people call it: of a link's two ends the lower one.
+  [[nodiscard]] std::pair<std::string, std::string> named(const std::string& station) const {
+    const std::size_t arrow = station.find(" > ");
+    if (arrow == std::string::npos) {
+      const bool whole = station == "out" || station == "in";
+      const std::size_t last = station.rfind(' ');
+      return station.starts_with("port ") || whole
+                 ? std::pair<std::string, std::string>("port",
+                                                       whole ? "port" : station.substr(0, last))
+                 : std::pair<std::string, std::string>("memory", station);
+    }
+    const std::string from = station.substr(0, arrow), to = station.substr(arrow + 3);
+    const auto id = [&](const std::string& name) { return m_job.machine + "/" + name; };
+    for (const PeerLink& link : m_profile.topology.links) {
+      if ((link.from == id(from) && link.to == id(to)) ||
+          (link.from == id(to) && link.to == id(from))) {
+        const std::string kind(name_of(link.kind));
+        const TopologyObject* other = m_profile.topology.find(id(from));
+        const bool down = other != nullptr && other->kind == ObjectKind::link_switch;
+        return {kind, (kind == "nvlink" ? "NVLink " : kind + " ") + (down ? to : from)};
+      }
+    }
+    const TopologyObject* lower = m_profile.topology.find(id(from));
+    const bool up = lower != nullptr && lower->parent == id(to);
+    return {"pcie", "PCIe " + (up ? from : to)};
+  }
+
+  [[nodiscard]] std::vector<std::string> names(const std::vector<std::size_t>& stations) const {
+    std::vector<std::string> out;
+    for (const std::size_t s : stations) {
+      if (std::ranges::find(out, m_names[s]) == out.end()) {
+        out.push_back(m_names[s]);
+      }
+    }
+    return name_ranges(out);
+  }
+
+  /// The stations when those of other kinds limit nothing.
+  [[nodiscard]] Stations only(const std::string& kind) const {
+    constexpr double k_no_limit = 1e9; // times as fast
+    Stations stations = m_network.stations;
+    for (std::size_t s = 0; s < stations.size(); ++s) {
+      stations[s].bytes_per_second *= m_kinds[s] == kind ? 1 : k_no_limit;
+    }
+    return stations;
+  }
+
+  /// A ring passes every GPU of a machine once. Between machines place 0 is outside.
+  [[nodiscard]] Mix rings(const Stations& stations) const {
+    return best_mix(stations, [&](const std::vector<double>& prices) {
+      const std::size_t outside = m_several ? 1 : 0;
+      std::vector<std::vector<double>> cost = costs(prices, false, outside);
+      std::vector<const NicWay*> in(m_gpus, nullptr), out(m_gpus, nullptr);
+      for (std::size_t u = 0; m_several && u < m_gpus; ++u) {
+        for (const NicWay& nic : m_nics[u]) {
+          keep_cheaper(cost[0][u + 1], in[u], nic, cost_of(nic.in, prices));
+          keep_cheaper(cost[u + 1][0], out[u], nic, cost_of(nic.out, prices));
+        }
+      }
+      const std::vector<std::size_t> order = cheapest_order(cost, true);
+      Uses uses;
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        const std::size_t from = order[i], to = order[(i + 1) % order.size()];
+        if (outside == 1 && (from == 0 || to == 0)) {
+          append(uses, from == 0 ? in[to - 1]->in : out[from - 1]->out);
+        } else {
+          append(uses, *m_network.ways[from - outside][to - outside]);
+        }
+      }
+      return uses;
+    });
+  }
+
+  /// In each machine a chain, up and down again, from a GPU beside a NIC, which joins the machines'
+  /// trees.
+  [[nodiscard]] Mix chains(const Stations& stations, const TreeTraffic& between) const {
+    return best_mix(stations, [&](const std::vector<double>& prices) {
+      std::vector<std::vector<double>> cost = costs(prices, true, 1);
+      std::vector<const NicWay*> by(m_gpus, nullptr);
+      for (std::size_t u = 0; u < m_gpus; ++u) {
+        for (std::size_t i = 0; m_near[u] && i < m_nics[u].size(); ++i) {
+          const NicWay& nic = m_nics[u][i];
+          keep_cheaper(cost[0][u + 1], by[u], nic,
+                       between.out * cost_of(nic.out, prices) +
+                           between.in * cost_of(nic.in, prices));
+        }
+      }
+      const std::vector<std::size_t> order = cheapest_order(cost, false);
+      Uses uses = nic_uses(*by[order[1] - 1], between);
+      for (std::size_t i = 2; i < order.size(); ++i) {
+        append(uses, *m_network.ways[order[i - 1] - 1][order[i] - 1]);
+        append(uses, *m_network.ways[order[i] - 1][order[i - 1] - 1]);
+      }
+      return uses;
+    });
+  }
+
+  /// Of one GPU's part all GPUs give theirs to the switch, its own too, and it takes the sum; then
+  /// it gives the sum, and all take it.
+  [[nodiscard]] Mix sums_in_switch(const Stations& stations, const TreeTraffic& between) const {
+    const std::size_t at = *in_switch();
+    const bool up = m_collective.sums, down = m_collective.name != "reduce_scatter";
+    Choice parts;
+    const auto part_of = [&](std::size_t root) {
+      Uses uses;
+      for (std::size_t v = 0; v < m_gpus; ++v) {
+        append(uses, *m_network.ways[v][at], (up ? 1 : 0) + (down && v == root ? 1 : 0));
+        append(uses, *m_network.ways[at][v], (down ? 1 : 0) + (up && v == root ? 1 : 0));
+      }
+      return uses;
+    };
+    for (std::size_t root = 0; root < m_gpus; ++root) {
+      if (!m_several) {
+        parts.routes.push_back(part_of(root));
+      }
+      for (std::size_t i = 0; m_several && m_near[root] && i < m_nics[root].size(); ++i) {
+        parts.routes.push_back(part_of(root));
+        append(parts.routes.back(), nic_uses(m_nics[root][i], between));
+      }
+    }
+    return best_mix(stations, {}, {parts});
+  }
+
+  /// Ranks send to each other without help: to all, to the next, to the root or from it.
+  [[nodiscard]] Mix direct(const Stations& stations) const {
+    const auto ranks = static_cast<double>(m_job.ranks());
+    const auto remote = (ranks - static_cast<double>(m_gpus)) / ranks;
+    Uses base;
+    std::vector<Choice> choices;
+    const auto outward = [&](std::size_t u, double out, double in) {
+      if (m_several) {
+        choices.push_back(through_nics(u, out, in));
+      }
+    };
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      for (std::size_t v = 0; v < m_gpus; ++v) {
+        const bool sends = m_collective.name == "alltoall" ||
+                           (m_collective.name == "scatter" && u == 0) ||
+                           (m_collective.name == "gather" && v == 0);
+        if (u != v && sends) {
+          append(base, *m_network.ways[u][v], 1 / ranks);
+        }
+      }
+      if (m_collective.name == "alltoall") {
+        outward(u, remote, remote);
+      } else if (m_collective.name == "sendrecv") {
+        if (u + 1 < m_gpus || (!m_several && m_gpus > 1)) {
+          append(base, *m_network.ways[u][(u + 1) % m_gpus]);
+        }
+        outward(u, u + 1 == m_gpus ? 1 : 0, u == 0 ? 1 : 0);
+      } else if (u == 0) {
+        outward(u, m_collective.name == "scatter" ? remote : 0,
+                m_collective.name == "gather" ? remote : 0);
+      }
+    }
+    return best_mix(stations, base, choices);
+  }
+
+  [[nodiscard]] Choice through_nics(std::size_t gpu, double out, double in) const {
+    Choice choice;
+    for (const NicWay& nic : m_nics[gpu]) {
+      choice.routes.push_back(nic_uses(nic, {out, in}));
+    }
+    return choice;
+  }
+
+  /// Equation 27 for one of the machines, with what it has to exchange with the others; sums in
+  /// switches are ways beside those that it bounds.
+  void any(std::vector<WayCeiling>& ways) const {
+    CollectiveJob alone = m_job;
+    OpenedMachine machine = opened(m_profile, alone, true);
+    Network& network = machine.network;
+    network.collective = kind();
+    const auto machines = static_cast<double>(m_job.machines);
+    if (m_several) {
+      const double once = (machines - 1) / machines;
+      network.network = network.collective == Collective::all_reduce ? 2 * once
+                        : has_nths(network.collective)               ? once
+                                                                     : 1;
+      network.elsewhere = has_nths(network.collective) ? machines - 1 : 0;
+      const std::size_t outside = network.nodes++;
+      for (const OpenedMachine::Port& port : machine.ports) {
+        network.links.push_back({port.node, outside, port.out});
+        network.links.push_back({outside, port.node, port.in});
+      }
+      network.nic_nodes.assign(1, outside);
+    }
+    network.places.resize(network.workers); // a switch alone may sum more than GPUs allow it
+    const NetworkBound bound = network_bound(network);
+    if (bound.seconds_per_byte <= 0) {
+      return;
+    }
+    WayCeiling best{"any", factor() / bound.seconds_per_byte, {bound.by}, {}};
+    for (const WayCeiling& way : ways) {
+      if (way.bus_bytes_per_second > best.bus_bytes_per_second * (1 + 1e-9)) {
+        best.bus_bytes_per_second = way.bus_bytes_per_second;
+        best.by = way.by;
+      }
+    }
+    ways.push_back(std::move(best));
+  }
+
+  [[nodiscard]] Collective kind() const {
+    static const std::map<std::string_view, Collective> kinds{
+        {"all_reduce", Collective::all_reduce},
+        {"all_gather", Collective::all_gather},
+        {"reduce_scatter", Collective::reduce_scatter},
+        {"broadcast", Collective::broadcast},
+        {"reduce", Collective::reduce}};
+    return kinds.at(m_collective.name);
+  }
+
+  /// Between places of a route: `outside` more places come first. `both`: there and back.
+  [[nodiscard]] std::vector<std::vector<double>> costs(const std::vector<double>& prices, bool both,
+                                                       std::size_t outside) const {
+    const std::size_t n = m_gpus + outside;
+    std::vector<std::vector<double>> cost(n, std::vector<double>(n, k_impossible));
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      for (std::size_t v = 0; v < m_gpus; ++v) {
+        if (u != v) {
+          cost[u + outside][v + outside] = cost_of(*m_network.ways[u][v], prices) +
+                                           (both ? cost_of(*m_network.ways[v][u], prices) : 0);
+        }
+      }
+    }
+    return cost;
+  }
+
+  static void keep_cheaper(double& least, const NicWay*& kept, const NicWay& nic, double cost) {
+    if (cost < least) {
+      least = cost;
+      kept = &nic;
+    }
+  }
+  static Uses nic_uses(const NicWay& nic, const TreeTraffic& between) {
+    Uses uses;
+    append(uses, nic.out, between.out);
+    append(uses, nic.in, between.in);
+    return uses;
+  }
+  /// Without the ways from host bridges to their processor, which nothing describes.
+  [[nodiscard]] std::vector<std::string> unknown_links() const {
+    std::set<std::string> bridges;
+    for (const TopologyObject* bridge : m_profile.topology.of_kind(ObjectKind::host_bridge)) {
+      bridges.insert(bridge->id.substr(bridge->id.find('/') + 1));
+    }
+    std::vector<std::string> links;
+    for (const std::string& link : m_network.unknown) {
+      const std::size_t arrow = link.find(" > ");
+      if (!bridges.contains(link.substr(0, arrow)) && !bridges.contains(link.substr(arrow + 3))) {
+        links.push_back(link);
+      }
+    }
+    return links;
+  }
+
+  const Profile& m_profile;
+  const CollectiveJob& m_job;
+  const TestedCollective& m_collective;
+  OpenedMachine m_opened;
+  const Network& m_network; ///< of one of the machines
+  std::size_t m_gpus;
+  bool m_several;
+  std::vector<std::string> m_kinds, m_names; ///< by station
+  std::vector<std::vector<NicWay>> m_nics;   ///< by GPU
+  std::vector<bool> m_near;                  ///< by GPU
+};
+
+} // namespace
+
+TreeTraffic two_trees(std::size_t machines) {
+  std::vector<double> out(machines, 0), in(machines, 0);
+  const auto number = [&](std::size_t place, bool second) {
+    return !second ? place : machines % 2 == 0 ? machines - 1 - place : (place + 1) % machines;
+  };
+  for (const bool second : {false, true}) {
+    for (std::size_t place = 1; place < machines; ++place) {
+      const std::size_t bit = place & (~place + 1), without = place ^ bit,
+                        with_next = without | bit << 1U;
+      const std::size_t child = number(place, second),
+                        parent = number(with_next < machines ? with_next : without, second);
+      for (const std::size_t end : {child, parent}) { // a sum up, and the sum of all down
+        out[end] += 0.5;
+        in[end] += 0.5;
+      }
+    }
+  }
+  return {*std::ranges::max_element(out), *std::ranges::max_element(in)};
+}
+
+WayCeilings ceilings_of(const Profile& profile, const CollectiveJob& job,
+                        const TestedCollective& collective) {
+  if (job.machines < 1 || job.ranks() < 2) {
+    fail(ErrorKind::usage, "one rank alone moves nothing: there is nothing to expect");
+  }
+  return Job(profile, job, collective).all();
+}
+
+} // namespace reckon

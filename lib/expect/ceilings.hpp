@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/tested_collective.hpp"
+#include "documents/profile.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A collective's ranks: the same GPUs of each of several equal machines.
+struct CollectiveJob {
+  std::string machine;           ///< a MachineGroup with a topology, or without GPUs
+  std::vector<std::string> gpus; ///< ids in that machine; empty: a rank is a whole machine
+  std::size_t machines = 1;
+  bool sharp = false; ///< whether the switches between machines sum what passes (SHARP)
+  [[nodiscard]] std::size_t ranks() const {
+    return machines * (gpus.empty() ? std::size_t{1} : gpus.size());
+  }
+};
+
+/// What links of one kind would allow if no others limited.
+struct KindLimit {
+  std::string kind; ///< "nvlink", "xgmi", "socket", "pcie", "port", "memory"
+  double bus_bytes_per_second = 0;
+};
+
+/// How a collective's bytes can go, and what the links allow it.
+struct WayCeiling {
+  /// "ring", "tree", "nvls", "nvls_tree", "sharp", "direct"; "any": no way is faster.
+  std::string way;
+  /// Bus bandwidth as nccl-tests count it: TestedCollective::bus_factor times bytes over time.
+  double bus_bytes_per_second = 0;
+  std::vector<std::string> by;  ///< the links that are always busy: "NVLink gpu0-7", "port nic0"
+  std::vector<KindLimit> kinds; ///< the lowest first; empty for "any"
+};
+
+struct WayCeilings {
+  std::vector<WayCeiling>
+      ways; ///< those that exist there; empty where no rate that they need is known
+  std::vector<std::string> unknown; ///< links of unknown rate, counted as unlimited
+};
+
+/// Equations 57 to 60 of docs/equations.md: what the links between these ranks allow each way that
+/// NCCL has, and all ways (equation 27). Links are as measured (link_bandwidth, port_bandwidth) or
+/// described; rates of single pairs do not count. Throws Error{input} as open_machine(), and where
+/// `gpus` are not joined; Error{usage} for fewer than two ranks.
+[[nodiscard]] WayCeilings ceilings_of(const Profile& profile, const CollectiveJob& job,
+                                      const TestedCollective& collective);
+
+/// What the busiest machine sends, and receives, in the two binary trees that NCCL lays over
+/// machines, half of the bytes on each; in gradients (equation 58).
+struct TreeTraffic {
+  double out = 0, in = 0;
+};
+[[nodiscard]] TreeTraffic two_trees(std::size_t machines);
+
+} // namespace reckon

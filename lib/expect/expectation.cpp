@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expect/expectation.hpp"
+
+#include "core/json.hpp"
+#include "core/name_ranges.hpp"
+#include "core/units.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+#include "topology/paths.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// Rounding of published rates, and a clock's error.
+constexpr double k_tolerance = 0.01;
+
+/// Of the kinds of links that limit the way, or nearly. Absent where nothing is published of the
+/// one that limits it most.
+std::optional<UsualRange> usual_range(const WayCeiling& ceiling) {
+  constexpr double k_nearly = 1.1;
+  std::optional<UsualRange> range;
+  for (const KindLimit& limit : ceiling.kinds) {
+    const std::optional<UsualShare> share = usual_share(ceiling.way, limit.kind);
+    const double lowest = ceiling.kinds.front().bus_bytes_per_second;
+    if (!share && limit.bus_bytes_per_second <= lowest) {
+      return std::nullopt;
+    }
+    if (!share || limit.bus_bytes_per_second > k_nearly * lowest) {
+      continue;
+    }
+    const double low = share->low * limit.bus_bytes_per_second,
+                 high = share->high * limit.bus_bytes_per_second;
+    if (!range) {
+      range = UsualRange{low, high, *share};
+    }
+    range->share = low < range->low ? *share : range->share;
+    range->low = std::min(range->low, low);
+    range->high = std::min(range->high, high);
+  }
+  return range;
+}
+
+std::string way_text(const ExpectedWay& way) {
+  return way.ceiling.way == "any" ? "no way exceeds" : way.ceiling.way;
+}
+
+std::string usual_text(const ExpectedWay& way) {
+  if (!way.usual) {
+    return "";
+  }
+  return fmt::format("{} to {}", significant(way.usual->low / 1e9, 3),
+                     significant(way.usual->high / 1e9, 3));
+}
+
+Json way_json(const ExpectedWay& way) {
+  Json json = {{"way", way.ceiling.way},
+               {"bus_bytes_per_second", way.ceiling.bus_bytes_per_second},
+               {"by", way.ceiling.by}};
+  if (way.usual) {
+    json["usual"] = {{"low_bus_bytes_per_second", way.usual->low},
+                     {"high_bus_bytes_per_second", way.usual->high},
+                     {"measured", way.usual->share.measured},
+                     {"source", way.usual->share.source}};
+  }
+  return json;
+}
+
+/// Sources of what is usual, each once, in the order of the tables.
+std::string sources(const Expectation& expectation, const Style& style) {
+  std::vector<std::string> said;
+  std::string out;
+  for (const Expected& row : expectation.rows) {
+    for (const ExpectedWay& way : row.ways) {
+      if (!way.usual || std::ranges::find(said, way.usual->share.measured) != said.end()) {
+        continue;
+      }
+      const UsualShare& share = way.usual->share;
+      said.push_back(share.measured);
+      out += folded(fmt::format("  {} by {}: {:.0f} to {:.0f} % of it is usual; {} ({})",
+                                way.ceiling.way, share.through == "port" ? "ports" : share.through,
+                                100 * share.low, 100 * share.high, share.measured, share.source),
+                    style);
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+double Expected::most() const {
+  double most = 0;
+  for (const ExpectedWay& way : ways) {
+    most = std::max(most, way.ceiling.bus_bytes_per_second);
+  }
+  return most;
+}
+
+double Expected::least_usual() const {
+  double least = 0;
+  for (const ExpectedWay& way : ways) {
+    if (way.usual) {
+      least = std::max(least, way.usual->low);
+    }
+  }
+  return least;
+}
+
+const ExpectedWay* Expected::best() const {
+  const ExpectedWay* best = nullptr;
+  for (const ExpectedWay& way : ways) {
+    if (way.usual && (best == nullptr || way.usual->high > best->usual->high)) {
+      best = &way;
+    }
+  }
+  return best;
+}
+
+Expected expected_of(const Profile& profile, const CollectiveJob& job,
+                     const TestedCollective& collective) {
+  WayCeilings ceilings = ceilings_of(profile, job, collective);
+  Expected out;
+  out.collective = collective.name;
+  out.machines = job.machines;
+  out.ranks = job.ranks();
+  out.bus_factor = collective.bus_factor(static_cast<double>(job.ranks()));
+  out.unknown = std::move(ceilings.unknown);
+  out.lacks_gpu_links = job.gpus.size() > 1 && lacks_gpu_links(profile.topology, job.machine);
+  for (WayCeiling& ceiling : ceilings.ways) {
+    ExpectedWay& way = out.ways.emplace_back();
+    if (ceiling.way != "any") {
+      way.usual = usual_range(ceiling);
+    }
+    way.ceiling = std::move(ceiling);
+  }
+  return out;
+}
+
+Json to_json(const Expectation& expectation) {
+  Json rows = Json::array();
+  for (const Expected& row : expectation.rows) {
+    Json ways = Json::array();
+    for (const ExpectedWay& way : row.ways) {
+      ways.push_back(way_json(way));
+    }
+    rows.push_back({{"collective", row.collective},
+                    {"machines", row.machines},
+                    {"ranks", row.ranks},
+                    {"most_bus_bytes_per_second", row.most()},
+                    {"usual_bus_bytes_per_second", row.least_usual()},
+                    {"unknown", row.unknown},
+                    {"lacks_gpu_links", row.lacks_gpu_links},
+                    {"ways", ways}});
+  }
+  return {{"schema", "expectation"}, {"machine", expectation.machine}, {"rows", rows}};
+}
+
+std::string render(const Expectation& expectation, const Style& style) {
+  std::string out;
+  for (std::size_t i = 0; i < expectation.rows.size();) {
+    const Expected& first = expectation.rows[i];
+    out += fmt::format("{}{} of {}, {}: bus bandwidth, GB/s\n\n", out.empty() ? "" : "\n",
+                       counted(first.machines, "machine"), printable(expectation.machine),
+                       counted(first.ranks, "rank"));
+    Table table(2, "collective|way|>at most|>usually|~limited by");
+    for (; i < expectation.rows.size() && expectation.rows[i].machines == first.machines; ++i) {
+      const Expected& row = expectation.rows[i];
+      if (row.ways.empty()) {
+        table.row({row.collective, "", "", "", "no rate of a link is known; see --gpu, --nic-rate"});
+      }
+      for (const ExpectedWay& way : row.ways) {
+        table.row({&way == &row.ways.front() ? row.collective : "",
+                   {way_text(way), &way == row.best() ? Tone::strong : Tone::plain},
+                   gb_per_s_text(way.ceiling.bus_bytes_per_second),
+                   usual_text(way),
+                   {first_names(way.ceiling.by), Tone::dim}});
+      }
+    }
+    out += table.text(style);
+    if (!first.unknown.empty()) {
+      out +=
+          "\n" +
+          folded(printable("  unknown  " + first_names(first.unknown) + ": counted as unlimited"),
+                 style);
+    }
+    if (first.lacks_gpu_links) {
+      out += "\n" + folded("  No NVLink or xGMI is known here. If the GPUs have any, the values "
+                           "are too low: `reckon probe --topology` reads the text of `nvidia-smi "
+                           "topo -m`, too.",
+                           style);
+    }
+  }
+  if (const std::string said = sources(expectation, style); !said.empty()) {
+    out += "\nUsual, for long messages:\n" + said;
+  }
+  return out;
+}
+
+Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes) {
+  constexpr double k_without_source = 0.5;
+  Requirements out;
+  out.name = "expected of " + expectation.machine;
+  for (const Expected& row : expectation.rows) {
+    const double usual = row.least_usual(),
+                 rate = usual > 0 ? usual : k_without_source * row.most();
+    if (rate <= 0) {
+      continue;
+    }
+    RequiredCell& cell = out.cells.emplace_back();
+    cell.key.test = "nccl_" + row.collective;
+    cell.key.bytes = bytes;
+    cell.key.sources = static_cast<int>(row.ranks);
+    cell.at_most = static_cast<double>(bytes) * row.bus_factor / rate;
+    cell.remedy = fmt::format("at least {} GB/s of bus bandwidth are expected of {}; see which way "
+                              "NCCL takes with NCCL_DEBUG=INFO, and `reckon check` the machine",
+                              gb_per_s_text(rate), counted(row.ranks, "rank"));
+  }
+  return out;
+}
+
+std::string_view name_of(Judgement judgement) {
+  constexpr std::array<std::string_view, 4> k_names{"unknown", "normal", "low", "description"};
+  return k_names.at(static_cast<std::size_t>(judgement));
+}
+
+Judgement judged(const Expected& expected, double bus_bytes_per_second) {
+  if (bus_bytes_per_second > expected.most() * (1 + k_tolerance)) {
+    return Judgement::description;
+  }
+  const double least = expected.least_usual();
+  if (least <= 0) {
+    return Judgement::unknown;
+  }
+  return bus_bytes_per_second >= least * (1 - k_tolerance) ? Judgement::normal : Judgement::low;
+}
+
+} // namespace reckon

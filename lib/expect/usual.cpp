@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expect/usual.hpp"
+
+#include "core/file.hpp"
+#include "core/json.hpp"
+#include "documents/document.hpp"
+
+#include <algorithm>
+
+namespace reckon {
+
+const std::vector<UsualShare>& usual_shares() {
+  static const std::vector<UsualShare> shares = [] {
+    std::vector<UsualShare> read;
+    const std::string file = shipped_file("usual/collectives.json");
+    const Json json = parse_json(read_file(file), file);
+    for (const JsonView& view : JsonView(json, file).at("shares").elements()) {
+      view.only({"way", "through", "low", "high", "measured", "source"});
+      UsualShare& share = read.emplace_back();
+      share = {view.at("way").name(),        view.at("through").name(),
+               view.at("low").positive(),    view.at("high").positive(),
+               view.at("measured").string(), view.at("source").string()};
+      if (share.high > 1 || share.low > share.high) {
+        view.fail("low must not be above high, nor high above 1");
+      }
+    }
+    return read;
+  }();
+  return shares;
+}
+
+std::optional<UsualShare> usual_share(std::string_view way, std::string_view through) {
+  const std::vector<UsualShare>& all = usual_shares();
+  const auto at = std::ranges::find_if(
+      all, [&](const UsualShare& s) { return s.way == way && s.through == through; });
+  return at == all.end() ? std::nullopt : std::optional(*at);
+}
+
+} // namespace reckon

@@ -175,9 +175,18 @@ void Collector::left_out(std::string_view what) {
   }
 }
 
+void Collector::cut_off(const TextLines& lines, std::size_t at, std::string problem) {
+  m_cut_off.push_back(
+      fmt::format("{}:{}: {}", m_file, std::min(at, lines.size()) + 1, std::move(problem)));
+}
+
 Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
   const bool any = std::any_of(m_profile.cells.begin(), m_profile.cells.end(),
                                [](const Cell& cell) { return cell.has_value(); });
+  if (!any && !m_cut_off.empty()) {
+    fail(ErrorKind::input, m_cut_off.front() + ", and nothing whole is before it; give the tool's "
+                                               "whole output");
+  }
   if (!any && !m_profile.cells.empty()) {
     const Cell& first = m_profile.cells.front();
     fail(ErrorKind::input,
@@ -194,6 +203,9 @@ Profile Collector::finish(const std::string& tool, std::string_view text, std::s
     fail(ErrorKind::input,
          fmt::format("{}: {} measured nothing here; give the output of a run that did", m_file,
                      tool));
+  }
+  for (const std::string& cut : m_cut_off) {
+    log(LogLevel::warn, "{}; what was measured before is taken", cut);
   }
   if (!m_left_out.empty()) {
     log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_file,

@@ -6,8 +6,11 @@
 #include "import/text_lines.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace reckon::import_detail {
 
@@ -47,8 +50,12 @@ public:
   /// A part of the file that a profile cannot express, or that is unknown here.
   void left_out(std::string_view what);
 
-  /// Warns of omitted parts. Throws Error{input} when no cell has a value. `tool`: "nvbandwidth
-  /// v0.5"; `takes`: the parts that reckon reads.
+  /// The output ends early, at line `at` of the file, which `problem` says: what was measured
+  /// before counts.
+  void cut_off(const TextLines& lines, std::size_t at, std::string problem);
+
+  /// Warns of omitted and of missing parts. Throws Error{input} when no cell has a value. `tool`:
+  /// "nvbandwidth v0.5"; `takes`: the parts that reckon reads.
   [[nodiscard]] Profile finish(const std::string& tool, std::string_view text,
                                std::string_view takes = "");
 
@@ -62,6 +69,33 @@ private:
   std::map<CellKey, std::size_t> m_cells;
   std::map<std::string, std::size_t> m_objects;
   std::vector<std::string> m_left_out;
+  std::vector<std::string> m_cut_off;
+};
+
+/// A row that is not whole: in it the run ended, unless something follows.
+class CutRow {
+public:
+  CutRow(const TextLines& lines, Collector& out) : m_lines(lines), m_out(out) {}
+  /// `problem`: the error where the table goes on.
+  void found(std::size_t at, std::string problem) { m_cut = {at, std::move(problem)}; }
+  /// The table goes on, or ends as the tool ends it. Throws Error{input} when a row before was cut.
+  void goes_on() const {
+    if (m_cut) {
+      m_lines.fail(m_cut->first, m_cut->second);
+    }
+  }
+  /// Nothing follows; false: there was no such row.
+  bool ends() {
+    if (m_cut) {
+      m_out.cut_off(m_lines, m_cut->first, "the output ends in this row, which is left out");
+    }
+    return std::exchange(m_cut, std::nullopt).has_value();
+  }
+
+private:
+  const TextLines& m_lines;
+  Collector& m_out;
+  std::optional<std::pair<std::size_t, std::string>> m_cut;
 };
 
 /// "0000:17:00.0" from domain, bus and device as tools print them, or from a text that begins with

@@ -22,6 +22,17 @@ std::vector<int> columns_of(const std::vector<std::string_view>& words) {
   return {};
 }
 
+/// Whether the last word lacks digits behind its point, of which the tools print as many for each
+/// value of a row.
+bool is_cut(const std::vector<std::string_view>& words) {
+  std::size_t most = 1;
+  for (const std::string_view word : words) {
+    const std::size_t point = word.find('.');
+    most = std::max(most, point == word.npos ? 0 : word.size() - point - 1);
+  }
+  return words.back() != "-" && words.back() != "N/A" && !has_decimals(words.back(), most);
+}
+
 bool ascends(const std::vector<int>& numbers) {
   return std::adjacent_find(numbers.begin(), numbers.end(), [](int a, int b) { return a >= b; }) ==
          numbers.end();
@@ -35,7 +46,7 @@ bool is_matrix_head(std::string_view line) {
 }
 
 MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::string& what,
-                       RowRule rule) {
+                       RowRule rule, Collector& out) {
   MatrixText matrix;
   std::vector<int> columns, rows;
   if (head < lines.size()) {
@@ -69,6 +80,10 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
                                  static_cast<std::size_t>(extra.data() - lines[at].data()))),
                              *row, what, columns.size()));
     }
+    if (at + 1 == lines.size() && (values != columns.size() || is_cut(words))) {
+      ++at; // cut off
+      break;
+    }
     if (values != columns.size()) {
       lines.fail(at, fmt::format("row {} of {} has {} values, but there are {} columns; was the "
                                  "file cut off? Give the tool's whole output",
@@ -90,14 +105,11 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
   const auto missing = std::find_if(columns.begin(), columns.end(), [&](int column) {
     return std::find(rows.begin(), rows.end(), column) == rows.end();
   });
-  if (rule == RowRule::all || rows.empty()) {
+  if (at >= lines.size()) {
+    out.cut_off(lines, at, fmt::format("the file ends before row {} of {}", *missing, what));
+  } else if (rule == RowRule::all || rows.empty()) {
     lines.fail(
         at, fmt::format("row {} of {} is missing; give the tool's whole output", *missing, what));
-  }
-  if (at >= lines.size()) {
-    lines.fail(at, fmt::format("the file ends before row {} of {}; give the tool's whole output, "
-                               "or, where node {} has memory only, end it with an empty line",
-                               *missing, what, *missing));
   }
   return matrix;
 }

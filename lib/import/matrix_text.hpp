@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "import/text_lines.hpp"
+#include "import/collector.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -28,13 +28,14 @@ struct MatrixText {
 
 enum class RowRule {
   all,  ///< as many rows as columns
-  some, ///< rows without values may be missing, but not at the end of the file
+  some, ///< rows without values may be missing
 };
 
 /// The matrix whose heading (a label and the numbers of the columns) is line `head`. `what`: its
-/// name for messages. Throws Error{input} when that line is no heading, a row is missing, out of
-/// order, too short or too long, and when a value is not a number or negative.
+/// name for messages. Where the file ends in the matrix, it has the whole rows, which `out` is
+/// told. Throws Error{input} when that line is no heading, a row is missing, out of order, too
+/// short or too long, and when a value is not a number or negative.
 [[nodiscard]] MatrixText read_matrix(const TextLines& lines, std::size_t head,
-                                     const std::string& what, RowRule rule);
+                                     const std::string& what, RowRule rule, Collector& out);
 
 } // namespace reckon::import_detail

@@ -21,7 +21,7 @@ bool is_shorter(const MessageRow& a, const MessageRow& b) {
 MessageCells::MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out)
     : m_lines(lines), m_out(out), m_ends(machine_ids(options)) {}
 
-void MessageCells::check(const MessageTable& table) const {
+bool MessageCells::check(const MessageTable& table) const {
   if (m_ends.size() != 2) {
     m_lines.fail(table.line, fmt::format("{} does not say on which machines its two processes ran; "
                                          "name both with --machine, the one that starts first: "
@@ -29,10 +29,9 @@ void MessageCells::check(const MessageTable& table) const {
                                          table.what));
   }
   if (table.rows.empty()) {
-    m_lines.fail(table.line, fmt::format("{} has no rows below this; was the file cut off? Give "
-                                         "the tool's whole output",
-                                         table.what));
+    m_out.cut_off(m_lines, table.line, fmt::format("{} has no rows below this", table.what));
   }
+  return !table.rows.empty();
 }
 
 void MessageCells::add(const MessageTable& table, CellKey key, std::string_view unit,
@@ -65,7 +64,9 @@ void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::strin
 }
 
 void MessageCells::times(const MessageTable& table) {
-  check(table);
+  if (!check(table)) {
+    return;
+  }
   constexpr std::uint64_t k_short = 64;
   const bool apart = m_ends[0] != m_ends[1];
   CellKey key{.in_flight = 1, .direction = k_one_way};
@@ -91,7 +92,9 @@ void MessageCells::times(const MessageTable& table) {
 }
 
 void MessageCells::rates(const MessageTable& printed, bool two_way) {
-  check(printed);
+  if (!check(printed)) {
+    return;
+  }
   const bool apart = m_ends[0] != m_ends[1];
   MessageTable table = printed;
   if (two_way && apart) { // cells of pairs are of each way

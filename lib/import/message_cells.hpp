@@ -39,14 +39,15 @@ public:
   MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
 
   /// Times of single messages. The shortest, of up to 64 bytes, is the latency. Throws
-  /// Error{input} when the options do not name two machines, or the table has no rows.
+  /// Error{input} when the options do not name two machines.
   void times(const MessageTable& table);
   /// Rates of streams of messages, one way, or `two_way`: the sum of both, as the tools print it.
   /// Throws as times().
   void rates(const MessageTable& table, bool two_way);
 
 private:
-  void check(const MessageTable& table) const;
+  /// Whether the table has rows.
+  [[nodiscard]] bool check(const MessageTable& table) const;
   void add(const MessageTable& table, CellKey key, std::string_view unit, double value);
   /// The cells that a plan needs of any of the machines.
   void add_of_any(const MessageTable& table, CellKey key, std::string_view unit, double value);

@@ -14,6 +14,7 @@
 namespace reckon::import_detail {
 namespace {
 
+constexpr const char* k_cut = "the file ends in this line, which is left out";
 constexpr double k_megabyte = 1e6; // as the tool says above its tables
 
 /// "3:1 Reads-Writes" as the end of a case's name: "3_to_1_reads_writes".
@@ -58,7 +59,8 @@ public:
       } else if (contains(line, "Measuring Loaded Latencies")) {
         at = loaded(at);
       } else if (line.starts_with("Local Socket ")) {
-        local_cache(at++);
+        is_cut(at) ? m_out.cut_off(m_lines, at, k_cut) : local_cache(at);
+        ++at;
       } else if (line.starts_with("Remote Socket ")) {
         at = remote_caches(at);
       } else {
@@ -95,7 +97,7 @@ private:
 
   /// A matrix whose columns are all NUMA nodes, with the heading in line `head`.
   MatrixText read_nodes(std::size_t head, const std::string& what) {
-    MatrixText matrix = read_matrix(m_lines, head, what, RowRule::some);
+    MatrixText matrix = read_matrix(m_lines, head, what, RowRule::some, m_out);
     m_devices.say(m_lines, head, "count", counted(matrix.columns, "NUMA node"));
     return matrix;
   }
@@ -132,6 +134,9 @@ private:
         check_megabyte(at);
       } else if (line.empty() && !any) {
         continue;
+      } else if (is_cut(at)) {
+        m_out.cut_off(m_lines, at, k_cut);
+        return at + 1;
       } else if (colon != line.npos) {
         const std::string label = snake(trimmed(line.substr(0, colon)));
         if (values.size() != 1 || label.empty()) {
@@ -151,9 +156,7 @@ private:
       }
     }
     if (!any) {
-      m_lines.fail(at, fmt::format("there are no bandwidths below line {}; was the file cut off? "
-                                   "Give the tool's whole output",
-                                   heading + 1));
+      none_below(at, heading, "bandwidths");
     }
     return at;
   }
@@ -203,6 +206,10 @@ private:
       if (words.empty() || !index_of(words[0])) {
         break;
       }
+      if (is_cut(at)) {
+        m_out.cut_off(m_lines, at, k_cut);
+        return at + 1;
+      }
       if (words.size() != 3) {
         m_lines.fail(at, fmt::format("has {} values; must have a delay, a latency and a bandwidth. "
                                      "Was the line cut off? Give the tool's whole output",
@@ -218,11 +225,23 @@ private:
                 "stream");
     }
     if (rows == 0) {
-      m_lines.fail(at, fmt::format("there are no latencies below line {}; was the file cut off? "
-                                   "Give the tool's whole output",
-                                   heading + 1));
+      none_below(at, heading, "latencies");
     }
     return at;
+  }
+
+  /// Whether the file ends in a row, whose last value has one digit behind its point.
+  [[nodiscard]] bool is_cut(std::size_t at) const {
+    const std::vector<std::string_view> words = words_of(m_lines[at]);
+    return at + 1 == m_lines.size() && !words.empty() && !has_decimals(words.back(), 1);
+  }
+
+  void none_below(std::size_t at, std::size_t heading, const char* what) {
+    const std::string problem = fmt::format("there are no {} below line {}", what, heading + 1);
+    if (at < m_lines.size()) {
+      m_lines.fail(at, problem + "; was the file cut off? Give the tool's whole output");
+    }
+    m_out.cut_off(m_lines, at, problem);
   }
 
   /// "Local Socket L2->L2 HIT  latency	48.8"
@@ -244,7 +263,7 @@ private:
   std::size_t remote_caches(std::size_t at) {
     const std::string home = contains(m_lines[at], "homed in writer") ? "writer" : "reader";
     const MatrixText matrix =
-        read_matrix(m_lines, head_after(at), "the latencies between caches", RowRule::all);
+        read_matrix(m_lines, head_after(at), "the latencies between caches", RowRule::all, m_out);
     for_each(matrix, [&](int row, int column, double ns) {
       CellKey key;
       key.test = "cache_to_cache_latency_homed_at_" + home;

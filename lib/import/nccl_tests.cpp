@@ -88,11 +88,7 @@ public:
       m_lines.fail(m_lines.size(), "there is no table (size, count, type, time, algbw, busbw); was "
                                    "the file cut off? Give the tool's whole output");
     }
-    if (!m_ended) {
-      m_lines.fail(m_lines.size(),
-                   "the table does not end with \"# Out of bounds values\"; the file was cut off "
-                   "or the test died: give the whole output of a run that ended");
-    }
+    close_table(m_lines.size());
     return m_out.finish(m_version.empty() ? "nccl-tests" : "nccl-tests " + m_version, text);
   }
 
@@ -127,10 +123,8 @@ private:
       if (found == nullptr) {
         continue;
       }
-      if (m_collective != nullptr && m_collective != found && !m_ended) {
-        m_lines.fail(at, fmt::format("{}_perf follows {}_perf, whose table has not ended; was it "
-                                     "cut off? Give the whole output of tests that ended",
-                                     found->name, m_collective->name));
+      if (m_collective != nullptr && m_collective != found) {
+        close_table(at);
       }
       m_collective = found;
     }
@@ -165,6 +159,7 @@ private:
 
   /// "# nThread 1 nGpus 1 minBytes 4 maxBytes 33554432 step: 2(factor) warmup iters: 5"
   void sizes(std::size_t at, const std::vector<std::string_view>& words) {
+    close_table(at);
     const auto after = [&](std::string_view word) {
       const auto found = std::find(words.begin(), words.end(), word);
       return words.end() - found < 2 ? std::string_view() : *(found + 1);
@@ -177,27 +172,49 @@ private:
                     .is_factor = step.substr(unit) == "(factor)"};
   }
 
-  /// The row's size must be the next one. Sizes begin again with each type, operation and root.
+  /// The row's size should be the next one. Sizes begin again with each type, operation and root.
   void next_size(std::size_t at, std::uint64_t bytes) {
-    if (!m_expected.empty() && bytes > m_expected[m_rows++ % m_expected.size()]) {
-      --m_rows;
-      fail_of_missing_row(at);
+    const std::size_t from = m_rows;
+    while (!m_expected.empty() && bytes > m_expected[m_rows % m_expected.size()] &&
+           (m_rows + 1) % m_expected.size() != 0) {
+      ++m_rows;
     }
+    if (m_rows > from) {
+      say_missing(at, from);
+    }
+    ++m_rows;
   }
 
-  [[noreturn]] void fail_of_missing_row(std::size_t at) const {
-    m_lines.fail(at, fmt::format("the row of {} B is missing before this: the lines above promise "
-                                 "{} sizes; give the tool's whole output",
-                                 m_expected[m_rows % m_expected.size()], m_expected.size()));
+  void say_missing(std::size_t at, std::size_t from) {
+    if (std::exchange(m_lacks_rows, true)) {
+      return;
+    }
+    m_out.cut_off(m_lines, at,
+                  fmt::format("the row of {} B is missing before this: the lines above promise {}",
+                              m_expected[from % m_expected.size()],
+                              counted(m_expected.size(), "size")));
+  }
+
+  /// The run of a table that has begun ended before line `at` without the tool's last lines.
+  void close_table(std::size_t at) {
+    if (!m_head || m_ended) {
+      return;
+    }
+    if (!m_cut.ends()) {
+      m_out.cut_off(m_lines, at, "the run ended before this, without \"# Out of bounds values\"");
+    }
+    m_ended = true;
+    m_sizes.reset();
   }
 
   void end_table(std::size_t at, bool failed) {
+    m_cut.goes_on();
     if (failed && !m_marked) {
       m_lines.fail(at, "the tool found wrong values and does not say in which rows; mend what made "
                        "them and measure again");
     }
     if (!m_expected.empty() && (m_rows == 0 || m_rows % m_expected.size() != 0)) {
-      fail_of_missing_row(at);
+      say_missing(at, m_rows);
     }
     m_ended = true;
     m_sizes.reset();
@@ -252,10 +269,7 @@ private:
 
   /// #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
   void begin_table(std::size_t at, std::vector<std::string_view> words) {
-    if (m_head && !m_ended) {
-      m_lines.fail(at, "a second table begins before the first has ended; was that cut off? Give "
-                       "the whole output of tests that ended");
-    }
+    close_table(at);
     m_ended = false;
     words.erase(words.begin()); // the #
     Head head;
@@ -293,6 +307,7 @@ private:
     m_head = head;
     m_expected = m_sizes ? m_sizes->list(m_lines.size()) : std::vector<std::uint64_t>();
     m_rows = 0;
+    m_lacks_rows = false;
     m_marked = false;
   }
 
@@ -446,11 +461,13 @@ private:
   void row(std::size_t at, const std::vector<std::string_view>& printed) {
     const Head& head = *m_head;
     const std::vector<std::string_view> words = in_columns(printed, head);
+    m_cut.goes_on();
     if (words.size() != head.columns) {
-      m_lines.fail(at, fmt::format("has {} values, but the table has {} columns; was the line cut "
-                                   "off, or did something else write into it? Give the tool's "
-                                   "whole output",
-                                   words.size(), head.columns));
+      m_cut.found(at, fmt::format("has {} values, but the table has {} columns; was the line cut "
+                                  "off, or did something else write into it? Give the tool's "
+                                  "whole output",
+                                  words.size(), head.columns));
+      return;
     }
     const std::uint64_t bytes = m_lines.count(at, words[0], "size");
     next_size(at, bytes);
@@ -606,6 +623,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  CutRow m_cut{m_lines, m_out};
   Devices m_devices;
   const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
@@ -619,6 +637,7 @@ private:
   std::optional<Sizes> m_sizes;          ///< of the table that follows
   std::vector<std::uint64_t> m_expected; ///< its sizes; empty: not said
   std::size_t m_rows = 0;                ///< that were read of it
+  bool m_lacks_rows = false;             ///< whether that was said
   bool m_marked = false;                 ///< whether one of them has wrong values
   bool m_ended = false;
 };

@@ -46,6 +46,9 @@ public:
     for (std::size_t at = 0; at < m_lines.size(); ++at) {
       line(at);
     }
+    if (!m_columns.empty() && !m_cut.ends()) {
+      m_out.cut_off(m_lines, m_lines.size(), "the run ended here, without \"Avg bus bandwidth\"");
+    }
     return finish(text);
   }
 
@@ -82,6 +85,7 @@ private:
     if (words[0] == k_size) {
       begin_table(at, words);
     } else if (words[0] == "Avg") {
+      m_cut.goes_on();
       m_columns.clear();
     } else if (!m_columns.empty() && words[0].find_first_not_of("0123456789") == words[0].npos) {
       row(at, words);
@@ -134,15 +138,17 @@ private:
                  ? std::string_view()
                  : words[static_cast<std::size_t>(column - m_columns.begin())];
     };
+    m_cut.goes_on();
     if (words.size() > 1 && words[1] == "Failure") {
-      m_lines.fail(at, fmt::format("the test failed here: {}; give the output of a run that worked",
-                                   quoted(trimmed(m_lines[at]))));
+      m_out.cut_off(m_lines, at, "the test failed here: " + quoted(trimmed(m_lines[at])));
+      return;
     }
     if (words.size() != m_columns.size() || !has_decimals(word("busbw(GB/s)"), 2)) {
-      m_lines.fail(at, fmt::format("has {} values, but the table has {} columns, or a rate has "
-                                   "fewer than two decimals; was the line cut off? Give the tool's "
-                                   "whole output",
-                                   words.size(), m_columns.size()));
+      m_cut.found(at, fmt::format("has {} values, but the table has {} columns, or a rate has "
+                                  "fewer than two decimals; was the line cut off? Give the tool's "
+                                  "whole output",
+                                  words.size(), m_columns.size()));
+      return;
     }
     const std::string_view time = word("time:avg(us)");
     add(at, {.bytes = m_lines.count(at, words[0], "size(B)"),
@@ -219,6 +225,7 @@ private:
   const TextLines& m_lines;
   bool m_several;
   Collector m_out;
+  CutRow m_cut{m_lines, m_out};
   const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_named = nullptr; ///< by the command in the log

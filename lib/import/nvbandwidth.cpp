@@ -85,7 +85,7 @@ std::size_t matrices_of(const Test& test, const std::string& description, std::s
 /// where a matrix is not whole.
 class PlainText {
 public:
-  explicit PlainText(const TextLines& lines) : m_lines(lines) {}
+  PlainText(const TextLines& lines, Collector& out) : m_lines(lines), m_collector(out) {}
 
   [[nodiscard]] Json document() {
     for (std::size_t at = 0; at < m_lines.size(); ++at) {
@@ -158,6 +158,8 @@ private:
         }
       }
       m_columns = words.size();
+    } else if (words.size() < m_columns + 1 && at + 1 == m_lines.size()) {
+      m_rows = Json::array(); // cut off
     } else if (words.size() != m_columns + 1) {
       m_lines.fail(at, fmt::format("a row of {} has {} values, but there are {} columns; was the "
                                    "line cut off? Give the tool's whole output",
@@ -178,10 +180,10 @@ private:
     if (m_name.empty()) {
       return;
     }
-    if (m_rows.empty() && at >= m_lines.size()) {
-      m_lines.fail(at, fmt::format("the file ends before the numbers of {}; give the tool's whole "
-                                   "output",
-                                   m_name));
+    if (at >= m_lines.size() && !is_whole()) { // the run ended in it
+      m_collector.cut_off(m_lines, at,
+                          fmt::format("the file ends before all numbers of {}", m_name));
+      m_rows = Json::array();
     }
     Json test{{"name", m_name}, {"status", m_rows.empty() ? "Error" : "Passed"}};
     if (!m_rows.empty()) {
@@ -194,6 +196,12 @@ private:
     m_description.clear();
     m_rows = Json::array();
     m_columns = 0;
+  }
+
+  [[nodiscard]] bool is_whole() const {
+    const auto test = test_named(m_name);
+    return !m_rows.empty() &&
+           (!test || matrices_of(*test, m_description, m_rows.size(), m_rows.front().size()) > 0);
   }
 
   void check_matrix() {
@@ -212,6 +220,7 @@ private:
   }
 
   const TextLines& m_lines;
+  Collector& m_collector;
   Devices m_devices;
   Json m_out = Json::object(), m_tests = Json::array();
   std::string m_name; ///< of the test whose numbers follow; empty: none
@@ -260,7 +269,7 @@ Matrix matrix_of(const JsonView& view) {
 
 class NvbandwidthReader {
 public:
-  NvbandwidthReader(const std::string& file, const ImportOptions& options) : m_out(file, options) {}
+  explicit NvbandwidthReader(Collector& out) : m_out(out) {}
 
   Profile read(std::string_view text, const Json& json, const std::string& file) {
     const JsonView root(json, file);
@@ -422,7 +431,7 @@ private:
     }
   }
 
-  Collector m_out;
+  Collector& m_out;
 };
 
 } // namespace
@@ -436,9 +445,10 @@ bool is_nvbandwidth_heading(std::string_view line) {
 Profile read_nvbandwidth(std::string_view text, const std::string& file,
                          const ImportOptions& options) {
   const TextLines lines(text, file);
+  Collector out(file, options);
   const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(lines.text()), file)
-                                                      : PlainText(lines).document();
-  return NvbandwidthReader(file, options).read(text, json, file);
+                                                      : PlainText(lines, out).document();
+  return NvbandwidthReader(out).read(text, json, file);
 }
 
 } // namespace reckon::import_detail

@@ -165,12 +165,14 @@ private:
 
   void row(std::size_t at, const std::vector<std::string_view>& words) {
     const std::size_t value_at = m_has_size ? 1 : 0;
+    m_cut.goes_on();
     if (words.size() != m_columns || !has_decimals(words[value_at], 2) ||
         (m_validated && words.back() != "Pass" && words.back() != "Fail")) {
-      m_lines.fail(at, fmt::format("must have {} values, numbers with two decimals; was the line "
-                                   "cut off, or did something else write into it? Give the tool's "
-                                   "whole output",
-                                   m_columns));
+      m_cut.found(at, fmt::format("must have {} values, numbers with two decimals; was the line "
+                                  "cut off, or did something else write into it? Give the tool's "
+                                  "whole output",
+                                  m_columns));
+      return;
     }
     const bool wrong = m_validated && words.back() == "Fail";
     m_rows.push_back({.line = at,
@@ -181,6 +183,7 @@ private:
   }
 
   void end_test() {
+    m_cut.ends();
     if (std::exchange(m_begun, false)) {
       if (m_benchmark == nullptr) {
         m_out.left_out(m_title);
@@ -220,9 +223,7 @@ private:
                    fmt::format("{} does not say how many ranks took part; add --ranks", m_title));
     }
     if (m_rows.empty()) {
-      m_lines.fail(m_table.line, fmt::format("{} has no rows below this; was the file cut off? "
-                                             "Give the tool's whole output",
-                                             m_title));
+      m_out.cut_off(m_lines, m_table.line, fmt::format("{} has no rows below this", m_title));
     }
     CellKey key;
     key.sources = static_cast<int>(*m_ranks);
@@ -271,6 +272,7 @@ private:
   std::optional<std::uint64_t> m_ranks;
   Collector m_out;
   MessageCells m_cells;
+  CutRow m_cut{m_lines, m_out};
   std::string m_version;
   bool m_begun = false;
   const Benchmark* m_benchmark = nullptr; ///< of the test that began last; null: not known here

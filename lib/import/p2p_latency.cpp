@@ -147,7 +147,7 @@ private:
 
   /// The matrix of all GPUs below line `at`.
   MatrixText read_square(std::size_t at, const std::string& what) {
-    MatrixText matrix = read_matrix(m_lines, at + 1, what, RowRule::all);
+    MatrixText matrix = read_matrix(m_lines, at + 1, what, RowRule::all, m_out);
     m_devices.say(m_lines, at, "count", counted(matrix.columns, "GPU"));
     return matrix;
   }
@@ -167,7 +167,7 @@ private:
       ++next;
     }
     if (next < m_lines.size() && trimmed(m_lines[next]).starts_with("CPU")) {
-      const MatrixText cpu = read_matrix(m_lines, next, what, RowRule::all);
+      const MatrixText cpu = read_matrix(m_lines, next, what, RowRule::all, m_out);
       latencies(cpu, heading, "post_latency");
       return cpu.next;
     }

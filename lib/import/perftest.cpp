@@ -166,6 +166,7 @@ private:
     if (words[0] == "#bytes") {
       begin_table(at, words);
     } else if (m_columns > 0 && words[0].starts_with("---")) {
+      m_cut.goes_on();
       end_table();
     } else if (m_columns > 0 && is_digits(words[0])) {
       row(at, words);
@@ -243,12 +244,14 @@ private:
   }
 
   void row(std::size_t at, const std::vector<std::string_view>& words) {
+    m_cut.goes_on();
     if (words.size() != m_columns || !has_decimals(words[m_value], 2) ||
         !has_decimals(words.back(), m_message_rate == m_columns - 1 ? 6 : 2)) {
-      m_lines.fail(at, fmt::format("has {} values, but the table has {} columns, or the last has "
-                                   "fewer digits than the tool prints; was the line cut off, or "
-                                   "did something else write into it? Give the tool's whole output",
-                                   words.size(), m_columns));
+      m_cut.found(at, fmt::format("has {} values, but the table has {} columns, or the last has "
+                                  "fewer digits than the tool prints; was the line cut off, or "
+                                  "did something else write into it? Give the tool's whole output",
+                                  words.size(), m_columns));
+      return;
     }
     const std::uint64_t bytes = m_lines.count(at, words[0], "#bytes");
     const double value = m_lines.number(at, words[m_value], m_test->latency ? "the time" : "BW");
@@ -297,7 +300,8 @@ private:
       m_out.left_out(test.title);
       return;
     }
-    if (m_table.rows.empty()) { // a server that prints no results
+    const bool cut = m_cut.ends();
+    if (m_table.rows.empty() && !cut) { // a server that prints no results
       m_empty = m_table.line;
       return;
     }
@@ -351,6 +355,7 @@ private:
   const TextLines& m_lines;
   Collector m_out;
   MessageCells m_cells;
+  CutRow m_cut{m_lines, m_out};
   Devices m_devices;
   std::map<std::pair<std::string, std::string>, std::size_t> m_runs; ///< by addresses: first table
   std::optional<PerftestTest> m_test;                                ///< that was named last

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace reckon::import_detail {
 namespace {
@@ -41,26 +42,33 @@ std::size_t time_stamp(std::string_view line) {
                                                                                  : 0;
 }
 
-/// What the tool printed: without the blanks at both ends, and what launchers, logs and pages put
-/// before a line.
-std::string_view without_prefixes(std::string_view line) {
-  for (std::size_t prefix = 1; prefix > 0;) {
-    line = trimmed(line);
-    prefix = line.starts_with('>') ? 1 : std::max(tag(line), time_stamp(line));
-    line.remove_prefix(prefix);
+/// How long the tag of the process is that some launchers put before a line: MPICH's "[0]", "0: "
+/// of `srun -l`, "node-a: " of pdsh and clush; 0: none.
+std::size_t process_tag(std::string_view line) {
+  constexpr std::string_view k_digits = "0123456789";
+  constexpr std::string_view k_names =
+      "-._0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  const bool bracket = line.starts_with('[');
+  const std::size_t begin = bracket ? 1 : 0;
+  const std::size_t end = line.find_first_not_of(bracket ? k_digits : k_names, begin);
+  if (end == line.npos || end == begin || line[end] != (bracket ? ']' : ':')) {
+    return 0;
   }
-  return line;
+  return bracket || end + 1 == line.size() || line[end + 1] == ' ' ? end + 1 : 0;
 }
 
-/// Where the line goes on behind the number that `srun -l` puts before it ("3: ", " 3: "); npos: it
-/// has none.
-std::size_t behind_task(std::string_view line) {
-  const std::size_t number = line.find_first_not_of(' ');
-  const std::size_t end = std::min(line.find_first_not_of("0123456789", number), line.size());
-  if (number == line.npos || end == number || end == line.size() || line[end] != ':') {
-    return line.npos;
+/// Whether most lines begin with the tags of a few processes. Other lines are the launcher's own.
+bool have_process_tags(const std::vector<std::string_view>& lines) {
+  std::size_t tagged = 0, blank = 0;
+  std::set<std::string_view> tags;
+  for (const std::string_view line : lines) {
+    const std::size_t length = process_tag(line);
+    blank += line.empty() ? 1U : 0U;
+    tagged += length > 0 ? 1U : 0U;
+    tags.insert(line.substr(0, length));
   }
-  return end + 1 < line.size() && line[end + 1] == ' ' ? end + 2 : end + 1;
+  tags.erase("");
+  return 2 * tagged > lines.size() - blank && 2 * tags.size() <= tagged;
 }
 
 } // namespace
@@ -74,15 +82,32 @@ TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move
     m_lines.push_back(without_prefixes(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  const auto has_task = [](std::string_view line) {
-    return line.empty() || behind_task(line) != line.npos;
-  };
-  if (std::all_of(m_lines.begin(), m_lines.end(), has_task)) {
+  if (have_process_tags(m_lines)) {
     for (std::string_view& line : m_lines) {
-      line.remove_prefix(line.empty() ? 0 : behind_task(line));
-      line = trimmed(line);
+      const std::string_view tag = line.substr(0, process_tag(line));
+      line = without_prefixes(without(tag, line.substr(tag.size())));
     }
   }
+}
+
+std::string_view TextLines::without_prefixes(std::string_view line) {
+  for (std::size_t prefix = 1; prefix > 0;) {
+    line = trimmed(line);
+    prefix = line.starts_with('>') ? 1 : std::max(tag(line), time_stamp(line));
+    line = without(line.substr(0, prefix), line.substr(prefix));
+  }
+  return line;
+}
+
+std::string_view TextLines::without(std::string_view tag, std::string_view line) {
+  if (!tag.starts_with('[') || !contains(line, tag)) {
+    return line;
+  }
+  std::string& changed = m_changed.emplace_back(line);
+  for (std::size_t at = 0; (at = changed.find(tag, at)) != changed.npos;) {
+    changed.erase(at, tag.size());
+  }
+  return changed;
 }
 
 std::string TextLines::text() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,12 +15,15 @@ namespace reckon::import_detail {
 
 /// The lines of a file, without the blanks around them and the prefixes of launchers, logs and
 /// pages: the tag of `mpirun --tag-output` ("[1,0]<stdout>:"), the time of `kubectl logs
-/// --timestamps` (RFC 3339), a quotation's ">", and where all lines have it the task's number of
-/// `srun -l` ("3: ").
+/// --timestamps` (RFC 3339), a quotation's ">", and where most lines have them the tags of MPICH
+/// ("[0]"), `srun -l` ("3: "), pdsh and clush ("node-a: "). A tag in brackets stands before each
+/// piece that the process wrote, so it is taken out of the middle of its line, too.
 class TextLines {
 public:
   /// Throws Error{input} when the text has a zero byte: it is binary.
   TextLines(std::string_view text, std::string file);
+  TextLines(const TextLines&) = delete; // lines point into m_changed
+  TextLines& operator=(const TextLines&) = delete;
   [[nodiscard]] std::size_t size() const { return m_lines.size(); }
   [[nodiscard]] std::string_view operator[](std::size_t index) const { return m_lines[index]; }
   /// All of them, each with a newline.
@@ -40,7 +44,12 @@ public:
                                     std::string_view what) const;
 
 private:
+  std::string_view without_prefixes(std::string_view line);
+  /// The line without a tag in brackets.
+  std::string_view without(std::string_view tag, std::string_view line);
+
   std::vector<std::string_view> m_lines;
+  std::deque<std::string> m_changed; ///< lines that are not in the text as they are here
   std::string m_file;
 };
 

@@ -89,11 +89,12 @@ public:
     }
     end_csv();
     if (!m_test.empty()) {
-      m_lines.fail(m_lines.size(), fmt::format("the test of line {} does not end with \"Aggregate "
-                                               "(CPU)\"; was the file cut off? Give the tool's "
-                                               "whole output",
-                                               m_test.front().line + 1));
+      m_out.cut_off(m_lines, m_lines.size(),
+                    fmt::format("the test of line {} does not end with \"Aggregate (CPU)\" and is "
+                                "left out",
+                                m_test.front().line + 1));
     }
+    m_cut.ends();
     return m_out.finish(m_version.empty() ? "TransferBench" : "TransferBench " + m_version, text,
                         "copies from one memory to one other by one of their ends");
   }
@@ -110,8 +111,10 @@ private:
     } else if (trimmed(m_lines[at]).starts_with(k_csv_head)) {
       m_csv = true;
     } else if (words[0] == "Transfer") {
+      m_cut.goes_on();
       transfer(at, words);
     } else if (words[0] == "Aggregate" && words.size() > 1 && words[1] == "(CPU)") {
+      m_cut.goes_on();
       end_test();
     } else if (words[0] == "Bytes" && words.size() == 4 && words[2] == "Direction") {
       m_bytes = m_lines.count(at, words[3], "Bytes Per Direction");
@@ -133,8 +136,9 @@ private:
   void transfer(std::size_t at, const std::vector<std::string_view>& words) {
     if (words.size() != 13 || words[3] != "GB/s" || words[5] != "ms" || words[7] != "bytes" ||
         words[9] != "->" || words[11] != "->") {
-      m_lines.fail(at, "must read \"Transfer 00 | 47.774 GB/s | 1.405 ms | 67108864 bytes | G0 -> "
-                       "GPU00:004 -> G1\"; was the line cut off? Give the tool's whole output");
+      m_cut.found(at, "must read \"Transfer 00 | 47.774 GB/s | 1.405 ms | 67108864 bytes | G0 -> "
+                      "GPU00:004 -> G1\"; was the line cut off? Give the tool's whole output");
+      return;
     }
     m_test.push_back(transfer_of(at, words[2], words[4], words[6], words[8], words[10], words[12]));
   }
@@ -278,10 +282,12 @@ private:
       return; // the other way of the same run, or its smallest, its largest and its deviation
     }
     const auto row = device_of(fmt::format("{}{}", words[0], words[1]));
+    m_cut.goes_on();
     if (!row || words.size() != m_columns.size() + 3) {
-      m_lines.fail(at, fmt::format("has {} values, but the matrix has {} columns; was the line cut "
-                                   "off? Give the tool's whole output",
-                                   words.size() - 3, m_columns.size()));
+      m_cut.found(at, fmt::format("has {} values, but the matrix has {} columns; was the line cut "
+                                  "off? Give the tool's whole output",
+                                  words.size() - 3, m_columns.size()));
+      return;
     }
     if (sum != m_matrix->two_way) {
       return; // each way of a run of both
@@ -335,10 +341,14 @@ private:
       rest.remove_prefix(end + 1);
     }
     constexpr std::size_t k_time = 8;
+    m_cut.goes_on();
     if (fields.size() <= k_time + 1 || !has_decimals(fields[k_time], 3)) {
-      m_lines.fail(at, fmt::format("has {} fields, but the columns are {} and more; was the line "
-                                   "cut off? Give the tool's whole output",
-                                   fields.size(), k_csv_head));
+      m_cut.found(at, fmt::format("has {} fields, but the columns are {} and more; was the line "
+                                  "cut off? Give the tool's whole output",
+                                  fields.size(), k_csv_head));
+      m_csv_test.clear(); // how many ran at once is not known
+      m_test.clear();
+      return;
     }
     if (fields[0] != m_csv_test) {
       end_csv();
@@ -360,6 +370,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  CutRow m_cut{m_lines, m_out};
   Devices m_devices;
   std::string m_version;
   std::vector<Transfer> m_test; ///< that has not ended

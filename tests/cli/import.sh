@@ -145,12 +145,18 @@ stderr_says copies
 stdout_says connected
 ok plan --profile amd.json --workload resnet50 --places gpu
 
-# Broken files: one line with file and line, status 2, nothing written.
+# Of a run that died what was measured counts; a warning says where it ends.
 head -n 16 "$outputs/p2p-2x4090.txt" > cut.txt
+ok import cut.txt -o cut.json
+stderr_says cut.txt:17
+ok import "$outputs/nccl-ended-early.txt" -o early.json
+stderr_says nccl-ended-early.txt:16
+
+# Broken files: one line with file and line, status 2, nothing written.
 cat "$outputs/p2p-2x4090.txt" "$outputs/mlc-icelake.txt" > mixed.txt
 sed 's/  6\.60 $/   nan/' "$outputs/p2p-2x4090.txt" > nan.txt
 echo hello > other.txt
-for broken in cut mixed nan other; do
+for broken in mixed nan other; do
   exits 2 import $broken.txt -o out.json
   stdout_empty
   stderr_matches "^reckon: error: $broken.txt:[0-9]+: .+; .+"

@@ -20,7 +20,8 @@ bool is_imported(const Profile& profile) {
 
 class Doubts {
 public:
-  explicit Doubts(const Profile& profile) : m_topology(profile.topology) {
+  explicit Doubts(const Profile& profile)
+      : m_topology(profile.topology), m_imported(is_imported(profile)) {
     for (const CellCase& c : cell_cases()) {
       m_units.emplace(c.name, c.unit);
     }
@@ -102,7 +103,9 @@ private:
   }
 
   [[nodiscard]] std::string of_pair(const CellKey& key) const {
-    if (is_inside(key.from, key.to)) {
+    // Other programs measure between a GPU and another machine, too.
+    if (is_inside(key.from, key.to) ||
+        (m_imported && (place(key.from) != nullptr || place(key.to) != nullptr))) {
       return "";
     }
     for (const std::string& id : {key.from, key.to}) {
@@ -139,6 +142,7 @@ private:
   }
 
   const Topology& m_topology;
+  const bool m_imported;
   std::map<std::string, std::string> m_units;          ///< by case
   std::map<std::string, const MachineGroup*> m_groups; ///< by id
   std::set<std::string> m_machines;                    ///< that pairs are of

@@ -48,6 +48,32 @@ std::vector<std::string> machine_ids(const ImportOptions& options) {
   }
 }
 
+void split_group(Profile& profile) {
+  const auto found = std::ranges::find(profile.machines, k_several, &MachineGroup::id);
+  if (found == profile.machines.end()) {
+    return;
+  }
+  const std::vector<std::string> ids = found->members;
+  profile.machines.erase(found);
+  std::vector<Cell> cells;
+  for (const std::string& id : ids) {
+    profile.machines.push_back({.id = id});
+    if (profile.topology.find(id) == nullptr) {
+      TopologyObject& machine = profile.topology.objects.emplace_back();
+      machine.id = id;
+      machine.kind = ObjectKind::machine;
+    }
+    for (Cell cell : profile.cells) {
+      if (cell.key.from == k_several) {
+        cell.key.from = id;
+        cells.push_back(std::move(cell));
+      }
+    }
+  }
+  std::erase_if(profile.cells, [](const Cell& cell) { return cell.key.from == k_several; });
+  profile.cells.insert(profile.cells.end(), cells.begin(), cells.end());
+}
+
 Collector::Collector(const std::string& file, const ImportOptions& options)
     : m_file(file), m_machine(machine_ids(options).front()) {
   std::vector<std::string> ids = machine_ids(options);
@@ -104,6 +130,7 @@ TopologyObject& Collector::object(const std::string& id, ObjectKind kind,
 }
 
 std::string Collector::gpu(const std::string& machine, int index) {
+  object(machine, ObjectKind::machine, "");
   return object(fmt::format("{}/gpu{}", machine, index), ObjectKind::gpu, machine).id;
 }
 
@@ -210,6 +237,9 @@ Profile Collector::finish(const std::string& tool, std::string_view text, std::s
   if (!m_left_out.empty()) {
     log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_file,
         fmt::join(m_left_out, ", "));
+  }
+  if (!m_profile.topology.objects.empty()) {
+    split_group(m_profile);
   }
   const std::string name = base_name(m_file);
   m_profile.name = as_name(std::filesystem::path(name).stem().string());

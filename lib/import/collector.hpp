@@ -17,6 +17,10 @@ namespace reckon::import_detail {
 /// The ids of --machine, one or more, in their order.
 [[nodiscard]] std::vector<std::string> machine_ids(const ImportOptions& options);
 
+/// Where --machine names several machines, which are one group as long as nothing is known of them:
+/// an entry for each, so that they can have parts, and the group's cells of each.
+void split_group(Profile& profile);
+
 /// Builds the profile of one file.
 class Collector {
 public:

@@ -396,11 +396,20 @@ void warn_of_spread(const Profile& imported) {
   }
 }
 
-void merge_import(Profile& base, const Profile& added) {
+void merge_import(Profile& base, const Profile& imported) {
+  Profile added = imported;
   for (const auto& [name, text] : added.context) {
     if (name.starts_with("imported ") && base.context.contains(name)) {
       fail(ErrorKind::input, fmt::format("{}: is in the profile already; leave it out", text));
     }
+  }
+  if (!added.topology.objects.empty()) {
+    split_group(base);
+  }
+  if (!base.topology.objects.empty() &&
+      std::ranges::all_of(base.machines, &std::vector<std::string>::empty,
+                          &MachineGroup::members)) {
+    split_group(added);
   }
   const bool had_tree = base.topology.objects.size() > base.machines.size();
   const std::string topology = base.context.contains("topology") ? base.context["topology"] : "";

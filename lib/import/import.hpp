@@ -58,11 +58,11 @@ struct ToolOutput {
 /// Warns of repeated cells whose values differ by more than a fifth.
 void warn_of_spread(const Profile& imported);
 
-/// Adds `added` to `base`: its machines and objects under the ids that `base` has for them (GPUs
+/// Adds `imported` to `base`: its machines and objects under the ids that `base` has for them (GPUs
 /// are the same by PCI address, else by id), and its cells. Cells of both become more samples when
 /// both are imported. Throws Error{input} when one file is imported twice, when two objects of one
 /// id are different things, and when a cell of `base` was measured otherwise.
-void merge_import(Profile& base, const Profile& added);
+void merge_import(Profile& base, const Profile& imported);
 
 /// `added` with the ids that its machines have in `base`, which its files name alike: a machine of
 /// a name that `base` knows has its id, and one whose id is another's gets the next free one. For

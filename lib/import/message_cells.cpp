@@ -34,6 +34,20 @@ bool MessageCells::check(const MessageTable& table) const {
   return !table.rows.empty();
 }
 
+bool MessageCells::of_pair(const MessageTable& table) const {
+  return m_ends[0] != m_ends[1] || table.gpus[0] || table.gpus[1];
+}
+
+std::string MessageCells::end(const MessageTable& table, std::size_t process) {
+  const std::optional<GpuEnd>& gpu = table.gpus[process];
+  if (!gpu) {
+    return m_ends[process];
+  }
+  const std::string id = m_out.gpu(m_ends[process], gpu->number);
+  m_out.describe_gpu(id, gpu->name, gpu->address);
+  return id;
+}
+
 void MessageCells::add(const MessageTable& table, CellKey key, std::string_view unit,
                        double value) {
   key.transport = table.transport;
@@ -46,8 +60,10 @@ void MessageCells::add(const MessageTable& table, CellKey key, std::string_view 
       m_out.absent(key, unit, CellStatus::failed, "the tool prints 0.00");
     }
   };
-  const auto& [from, to] =
-      table.backwards ? std::pair(m_ends[1], m_ends[0]) : std::pair(m_ends[0], m_ends[1]);
+  std::string from = end(table, 0), to = end(table, 1);
+  if (table.backwards) {
+    from.swap(to);
+  }
   put(from, to);
   if (table.both && from != to) {
     put(to, from);
@@ -58,7 +74,7 @@ void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::strin
                               double value) {
   key.from = m_out.group();
   key.transport = table.transport;
-  if (value > 0) {
+  if (value > 0 && !table.gpus[0] && !table.gpus[1]) {
     m_out.add(key, unit, value, table.remark);
   }
 }
@@ -68,7 +84,7 @@ void MessageCells::times(const MessageTable& table) {
     return;
   }
   constexpr std::uint64_t k_short = 64;
-  const bool apart = m_ends[0] != m_ends[1];
+  const bool apart = of_pair(table);
   CellKey key{.in_flight = 1, .direction = k_one_way};
   MessageTable by_size = table;
   by_size.both = false;
@@ -95,7 +111,7 @@ void MessageCells::rates(const MessageTable& printed, bool two_way) {
   if (!check(printed)) {
     return;
   }
-  const bool apart = m_ends[0] != m_ends[1];
+  const bool apart = of_pair(printed);
   MessageTable table = printed;
   if (two_way && apart) { // cells of pairs are of each way
     table.both = true;

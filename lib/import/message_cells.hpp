@@ -4,8 +4,10 @@
 #include "import/collector.hpp"
 #include "import/text_lines.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,12 @@ struct MessageRow {
   double value = 0;
 };
 
+/// A GPU whose memory a process uses.
+struct GpuEnd {
+  int number = 0;
+  std::string name{}, address{}; ///< empty: not said
+};
+
 /// The common facts of a table's rows.
 struct MessageTable {
   std::size_t line = 0;   ///< of its heading
@@ -28,12 +36,15 @@ struct MessageTable {
   bool both = false;      ///< whether the value holds for either way
   int in_flight = 0;      ///< 0: unknown
   std::string remark;     ///< of the cells
+  /// Of the first and the second process; absent: the machine's own memory, or not said.
+  std::array<std::optional<GpuEnd>, 2> gpus{};
   std::vector<MessageRow> rows{};
 };
 
 /// Measurements of two processes as a profile's cells: for two machines the cases of pairs, and
-/// each one's latency and port for plans; for one machine the cases of its probe. The outputs do
-/// not name the machines: --machine FIRST,SECOND.
+/// each one's latency and port for plans; for one machine the cases of its probe. With memory of a
+/// GPU the cases are those of pairs, whose ends are GPUs; they say nothing of a machine's port. The
+/// outputs do not name the machines: --machine FIRST,SECOND.
 class MessageCells {
 public:
   MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
@@ -48,6 +59,9 @@ public:
 private:
   /// Whether the table has rows.
   [[nodiscard]] bool check(const MessageTable& table) const;
+  /// Whether the cases are those of pairs.
+  [[nodiscard]] bool of_pair(const MessageTable& table) const;
+  std::string end(const MessageTable& table, std::size_t process);
   void add(const MessageTable& table, CellKey key, std::string_view unit, double value);
   /// The cells that a plan needs of any of the machines.
   void add_of_any(const MessageTable& table, CellKey key, std::string_view unit, double value);

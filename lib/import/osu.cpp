@@ -91,13 +91,30 @@ private:
     } else if (line.starts_with("# Datatype: ")) {
       m_datatype = line.substr(12, line.find_last_not_of('.') - 11);
     } else if (line.starts_with("# Send Buffer on ")) {
-      remark(line.substr(2));
+      buffers(line);
     } else if (line.starts_with("# Synchronization: ")) {
       remark(line.substr(19));
     } else if (line.starts_with("# Size") || line.starts_with("# Avg Latency")) {
       begin_table(at, words);
     } else if (m_columns > 0 && is_row(words)) {
       row(at, words);
+    }
+  }
+
+  /// # Send Buffer on DEVICE (D) and Receive Buffer on MANAGED (MH)
+  void buffers(std::string_view line) {
+    remark(line.substr(2));
+    const std::size_t second = std::min(line.find(" and Receive Buffer"), line.size());
+    const std::array<std::string_view, 2> sides{line.substr(0, second), line.substr(second)};
+    for (std::size_t process = 0; process < sides.size(); ++process) {
+      if (!contains(sides[process], "HOST") && !contains(sides[process], "(MH)")) {
+        // Each takes the GPU of its number on its machine.
+        const bool alone = m_machines.size() != 2 || m_machines[0] != m_machines[1];
+        m_table.gpus[process] = GpuEnd{.number = alone ? 0 : static_cast<int>(process)};
+      }
+    }
+    if (m_table.gpus[0] || m_table.gpus[1]) {
+      remark("GPUs by the processes' numbers on their machines");
     }
   }
 

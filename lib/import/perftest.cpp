@@ -40,6 +40,8 @@ struct PerftestTest {
   std::uint64_t qps = 1, depth = 0; ///< depth 0: not said
   std::string device{};
   std::string local{}, remote{}; ///< addresses of the queue pairs
+  std::optional<GpuEnd> gpu{};   ///< whose memory this process uses
+  bool server = false;           ///< whether this process is the second one
 };
 
 /// "RDMA_Write Bidirectional BW Test", in JSON with _ for each blank.
@@ -93,6 +95,70 @@ bool is_digits(std::string_view word) {
   return word.find_first_not_of("0123456789") == word.npos;
 }
 
+/// The GPU that a process takes, by what it prints before its test.
+class GpuLines {
+public:
+  void line(std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line);
+    const auto after = [&](std::string_view begin) {
+      const std::size_t at = line.find(begin);
+      return at == line.npos ? std::string_view() : line.substr(at + begin.size());
+    };
+    if (line.starts_with("initializing ") && words.size() == 2) { // CUDA, MUSA, MLU
+      const std::string full = std::move(m_full);
+      *this = {};
+      m_full = full;
+    } else if (words.size() == 7 && words[1] == "device" && words[3] == "PCIe") {
+      // "CUDA device 0: PCIe address is 17:00"
+      m_listed.emplace_back(words[2].substr(0, words[2].size() - 1), words[6]);
+    } else if (line.starts_with("Got PCIe address of: ")) {
+      m_full = words.back();
+    } else if (line.starts_with("Picking device No. ")) {
+      take(words.back());
+    } else if (m_gpu && contains(line, "device name = [")) {
+      const std::string_view name = after("device name = [");
+      m_gpu->name = name.substr(0, name.rfind(']'));
+    } else if (line.starts_with("Using ROCm Device with ID: ")) {
+      const std::string_view rest = after("ID: "), name = after("Name: "),
+                             bus = after("Bus ID: 0x");
+      take(rest.substr(0, rest.find(',')));
+      if (m_gpu) {
+        m_gpu->name = name.substr(0, name.find(", PCI Bus ID"));
+        m_gpu->address = pci_address("0", bus.substr(0, bus.find(',')), "0");
+      }
+    } else if (contains(line, "for type CUDA_MEM_MALLOC")) { // memory of the host
+      m_gpu.reset();
+    }
+  }
+
+  /// Of the test that begins; what is said after it is of another one.
+  [[nodiscard]] std::optional<GpuEnd> take() { return std::exchange(*this, {}).m_gpu; }
+
+private:
+  void take(std::string_view number) {
+    const auto index = index_of(number);
+    if (!index) {
+      return;
+    }
+    m_gpu = GpuEnd{.number = *index};
+    // The list has no domains: where they tell the GPUs apart, or another could be meant, the
+    // address is not known.
+    std::string_view bus;
+    for (const auto& [listed, address] : m_listed) {
+      bus = listed == number ? address : bus;
+    }
+    const bool one = std::count_if(m_listed.begin(), m_listed.end(),
+                                   [&](const auto& gpu) { return gpu.second == bus; }) == 1;
+    m_gpu->address = !m_full.empty() ? pci_address(m_full)
+                     : one           ? pci_address(fmt::format("0:{}", bus))
+                                     : "";
+  }
+
+  std::vector<std::pair<std::string, std::string>> m_listed; ///< number, bus and device
+  std::string m_full;                                        ///< --use_cuda_bus_id
+  std::optional<GpuEnd> m_gpu;
+};
+
 class PerftestReader {
 public:
   PerftestReader(const TextLines& lines, const ImportOptions& options)
@@ -144,6 +210,16 @@ public:
       const JsonView rate = results.at("BW_average");
       m_table.rows.push_back({bytes, rate.non_negative() * unit_of(results, bytes)});
     }
+    if (const auto rocm = info.find("Use_ROCm_memory"); rocm && rocm->string() == "ON") {
+      m_test->gpu = GpuEnd{};
+      m_table.remark = "which GPU is not said: the first";
+    }
+    for (const char* const name : {"cuda_device", "musa_device"}) {
+      if (const auto gpu = info.find(name)) {
+        m_test->gpu =
+            GpuEnd{.number = static_cast<int>(std::min<std::uint64_t>(gpu->count(), 999))};
+      }
+    }
     m_columns = 1;
     end_table();
     return finish(text);
@@ -155,6 +231,8 @@ private:
     if (words.empty()) {
       return;
     }
+    m_gpu.line(m_lines[at]);
+    m_server = m_server || contains(m_lines[at], "Waiting for client to connect");
     std::optional<PerftestTest> test = test_titled(m_lines[at]);
     test = test ? test : test_called(words);
     if (test) {
@@ -209,6 +287,11 @@ private:
                        "Test\", or the command ib_write_bw); give the tool's whole output");
     }
     m_any_table = true;
+    m_test->gpu = m_gpu.take();
+    m_test->server = std::exchange(m_server, false);
+    if (!m_test->local.empty()) {
+      m_memory[m_test->local] = m_test->gpu;
+    }
     m_table = {};
     m_table.line = at;
     m_message_rate.reset();
@@ -322,11 +405,27 @@ private:
     if (test.latency) {
       m_table.both = !read;
       m_table.remark = read ? "from the request on" : "half of a round trip";
-      m_cells.times(m_table);
     } else {
       m_table.in_flight =
           static_cast<int>(std::min<std::uint64_t>(test.depth * test.qps, 1U << 30U));
-      m_cells.rates(m_table, test.two_way);
+    }
+    m_read.emplace_back(test, m_table);
+  }
+
+  /// The cells of a run, when the memory of both ends is known, or nothing says it any more.
+  void add(const PerftestTest& test, MessageTable table) {
+    const auto other = test.remote.empty() ? m_memory.end() : m_memory.find(test.remote);
+    table.gpus[test.server ? 1 : 0] = test.gpu;
+    if (other != m_memory.end()) {
+      table.gpus[test.server ? 0 : 1] = other->second;
+    } else if (test.gpu) {
+      table.remark += (table.remark.empty() ? "" : "; ") +
+                      std::string("which memory the other end used is not said");
+    }
+    if (test.latency) {
+      m_cells.times(table);
+    } else {
+      m_cells.rates(table, test.two_way);
     }
   }
 
@@ -346,6 +445,9 @@ private:
   }
 
   Profile finish(std::string_view text) {
+    for (const auto& [test, table] : m_read) {
+      add(test, table);
+    }
     if (m_others) {
       m_out.left_out("smallest and largest times, deviations, percentiles");
     }
@@ -359,6 +461,10 @@ private:
   Devices m_devices;
   std::map<std::pair<std::string, std::string>, std::size_t> m_runs; ///< by addresses: first table
   std::optional<PerftestTest> m_test;                                ///< that was named last
+  GpuLines m_gpu;
+  bool m_server = false; ///< whether the test that begins is the server's
+  std::map<std::string, std::optional<GpuEnd>> m_memory; ///< by local address
+  std::vector<std::pair<PerftestTest, MessageTable>> m_read;
   bool m_any_table = false, m_any_rows = false;
   std::optional<std::size_t> m_empty; ///< a table's heading without rows
   std::size_t m_columns = 0;          ///< of the table; 0: there is none

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/json.hpp"
+#include "documents/json.hpp"
 #include "imported.hpp"
 #include "support/messages.hpp"
 
@@ -99,7 +101,7 @@ TEST(Osu, other_versions_have_other_columns) {
                                "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
                                "# Size      Bandwidth (MB/s)\n# Datatype: MPI_CHAR.\n"
                                "33554432            93130.52\n");
-  const Cell& cell = only(cuda, key_of("pair_bandwidth", "m0", "m1"));
+  const Cell& cell = only(cuda, key_of("pair_bandwidth", "m0/gpu0", "m1/gpu0"));
   EXPECT_EQ(cell.key.transport, "mpi-cuda");
   EXPECT_DOUBLE_EQ(cell.p50, 93130.52e6);
   EXPECT_THAT(cell.reason, HasSubstr("DEVICE (D)"));
@@ -219,6 +221,93 @@ TEST(Perftest, the_unit_of_its_json_follows_from_the_messages) {
   const Profile gbits = of_pair(replaced(text, "2229.27", "18.70"));
   EXPECT_DOUBLE_EQ(only(gbits, key_of("pair_bandwidth", "m0", "m1")).p50, 18.70e9 / 8);
   EXPECT_THAT(pair_complaint(replaced(text, "2229.27", "2.229")), HasSubstr("neither in MiB/s"));
+}
+
+// ---------------------------------------------------------------- memory of GPUs
+
+TEST(GpuMemory, of_perftest_is_the_GPUs_and_says_nothing_of_the_machines_port) {
+  const std::string text = golden_text("perftest-cuda.txt");
+  const Profile p = of_pair(text);
+  // "33554432 5000 11040.93 11040.42": MB of 2^20 bytes; "Picking device No. 0", at 17:00.
+  const Cell& cell = sized(p, "pair_bandwidth", 33554432, "m0/gpu0", "m1");
+  EXPECT_DOUBLE_EQ(cell.p50, 11040.42 * 1048576);
+  EXPECT_THAT(cell.reason, HasSubstr("not said"));
+  EXPECT_EQ(p.topology.find("m0/gpu0")->pci_address, "0000:17:00.0");
+  EXPECT_EQ(p.topology.find("m0/gpu0")->name, "NVIDIA A30");
+  EXPECT_TRUE(p.select(key_of("port_bandwidth")).empty());
+  EXPECT_TRUE(p.select(key_of("pair_bandwidth", "m0", "m1")).empty());
+  ASSERT_EQ(p.machines.size(), 2U);
+  // On a machine whose GPUs differ by the domain alone the list does not tell the address.
+  const Profile alike = of_pair(replaced(text, "is 65:00", "is 17:00"));
+  EXPECT_EQ(alike.topology.find("m0/gpu0")->pci_address, "");
+  const Profile full =
+      of_pair("Got PCIe address of: 0009:01:00.0\n" + replaced(text, "is 65:00", "is 17:00"));
+  EXPECT_EQ(full.topology.find("m0/gpu0")->pci_address, "0009:01:00.0");
+  // CUDA_MEM_MALLOC is the host's memory.
+  const Profile host = of_pair(
+      replaced(text, "allocated GPU buffer address at 00007f3fa4000000 pointer=0x7f3fa4000000",
+               "allocated GPU buffer of a 67108864 address at 0x7f3f for type CUDA_MEM_MALLOC"));
+  EXPECT_EQ(only(host, key_of("pair_bandwidth", "m0", "m1")).p50, cell.p50);
+  EXPECT_FALSE(host.select(key_of("port_bandwidth")).empty());
+  const Profile rocm = of_pair("Using ROCm Device with ID: 3, Name: AMD Instinct MI250X, PCI Bus "
+                               "ID: 0xc1, GCN Arch: gfx90a\n" +
+                               write_run("1 PSN 2", "3 PSN 4", "mlx5_0"));
+  EXPECT_EQ(sized(rocm, "pair_bandwidth", 65536, "m0/gpu3", "m1").n, 1U);
+  EXPECT_EQ(rocm.topology.find("m0/gpu3")->pci_address, "0000:c1:00.0");
+  const Profile json = of_pair(replaced(golden_text("perftest-write-bw.json"), "\"rdma_cm_QPs\"",
+                                        "\"cuda_device\": 5, \"rdma_cm_QPs\""));
+  EXPECT_EQ(json.select(key_of("pair_bandwidth", "m0/gpu5", "m1")).size(), 1U);
+}
+
+TEST(GpuMemory, of_both_ends_follows_from_the_outputs_of_both) {
+  const std::string gpu = "initializing CUDA\nPicking device No. ";
+  const std::string client = gpu + "2\n" + write_run("1 PSN 2", "3 PSN 4", "mlx5_0");
+  const std::string waits = "* Waiting for client to connect... *\n";
+  const std::string server = waits + gpu + "1\n" + write_run("3 PSN 4", "1 PSN 2", "mlx5_7");
+  for (const std::string& log : {client + server, server + client}) {
+    EXPECT_EQ(sized(of_pair(log), "pair_bandwidth", 65536, "m0/gpu2", "m1/gpu1").n, 1U);
+  }
+  // The server's alone: its GPU is the second machine's.
+  EXPECT_EQ(sized(of_pair(server), "pair_bandwidth", 65536, "m0", "m1/gpu1").n, 1U);
+  const std::string plain = waits + write_run("3 PSN 4", "1 PSN 2", "mlx5_7");
+  const Cell& known = sized(of_pair(client + plain), "pair_bandwidth", 65536, "m0/gpu2", "m1");
+  EXPECT_EQ(known.reason, ""); // the other end said that it had none
+}
+
+TEST(GpuMemory, of_osu_is_where_the_buffers_are) {
+  const auto of = [](const std::string& first, const std::string& second,
+                     const std::string& machines = "m0,m1") {
+    return of_pair("# OSU MPI-CUDA Latency Test v7.2\n# Send Buffer on " + first +
+                       " and Receive Buffer on " + second +
+                       "\n# Size          Latency (us)\n1                       4.06\n",
+                   machines);
+  };
+  for (const auto& [first, second, from, to] :
+       {std::tuple("DEVICE (D)", "DEVICE (D)", "m0/gpu0", "m1/gpu0"),
+        std::tuple("HOST (H)", "DEVICE (D)", "m0", "m1/gpu0"),
+        std::tuple("MANAGED (MD)", "MANAGED (MH)", "m0/gpu0", "m1"),
+        std::tuple("HOST (H)", "HOST (H)", "m0", "m1")}) {
+    const Profile p = of(first, second);
+    EXPECT_EQ(p.select(key_of("pair_latency", from, to)).size(), 1U) << first << second;
+    EXPECT_EQ(p.select(key_of("pair_latency", to, from)).size(), 1U) << first << second;
+    EXPECT_EQ(p.select(key_of("fabric_write_latency")).empty(),
+              std::string(from) != "m0" || std::string(to) != "m1");
+  }
+  EXPECT_EQ(of("DEVICE (D)", "DEVICE (D)", "m0,m0")
+                .select(key_of("pair_latency", "m0/gpu0", "m0/gpu1"))
+                .size(),
+            1U);
+}
+
+TEST(GpuMemory, measurements_of_hosts_and_of_GPUs_go_together_in_either_order) {
+  const std::string host = golden_text("osu-bibw-c5n.txt"), gpu = golden_text("perftest-cuda.txt");
+  Profile first = of_pair(host), second = of_pair(gpu);
+  merge_import(first, of_pair(gpu));
+  merge_import(second, of_pair(host));
+  EXPECT_EQ(first.cells, second.cells);
+  EXPECT_EQ(first.machines.size(), 2U);
+  EXPECT_EQ(first.select(key_of("port_bandwidth", "m1")).size(), 1U);
+  EXPECT_EQ(profile_from_json(to_json(first), "merged"), first);
 }
 
 // ---------------------------------------------------------------- both

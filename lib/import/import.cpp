@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "import/collector.hpp"
+#include "import/nccl_cells.hpp"
 #include "import/text_lines.hpp"
 
 #include <fmt/format.h>
@@ -43,7 +44,8 @@ constexpr std::array<Known, 8> k_formats{
       }},
      {"nccl-tests", "nccl-tests", &read_nccl_tests,
       [](std::string_view line) {
-        return line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw");
+        return (line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw")) ||
+               is_nccl_json(line);
       },
       true, true},
      {"mlc", "Intel MLC", &read_mlc,
@@ -380,7 +382,11 @@ void warn_of_spread(const Profile& imported) {
     if (cell.status != CellStatus::published || cell.samples.size() < 2) {
       continue;
     }
-    const double spread = (cell.max - cell.min) / cell.p50;
+    // Of many, as iterations of one run, only the middle half counts.
+    std::vector<double> sorted = cell.samples;
+    std::ranges::sort(sorted);
+    const std::size_t apart = sorted.size() < 8 ? 0 : sorted.size() / 4;
+    const double spread = (sorted[sorted.size() - 1 - apart] - sorted[apart]) / cell.p50;
     count += spread > k_most ? 1 : 0;
     if (spread > k_most && spread > worst_spread) {
       worst = &cell;

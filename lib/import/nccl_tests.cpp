@@ -2,8 +2,7 @@
 #include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "import/collective_names.hpp"
-#include "import/collector.hpp"
+#include "import/nccl_cells.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,15 +16,6 @@
 
 namespace reckon::import_detail {
 namespace {
-
-constexpr const char* k_in_place = "_in_place"; ///< ends the test's name
-
-struct Rank {
-  int number = 0;
-  std::string host;
-  int device = 0;
-  std::string address, name;
-};
 
 /// Where the columns of a half of the table stand.
 struct Half {
@@ -57,22 +47,9 @@ struct Sizes {
   }
 };
 
-/// Bytes of an element; 0: not known here.
-std::uint64_t width_of(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> k_widths{{{"int8", 1},
-                                                                                 {"uint8", 1},
-                                                                                 {"half", 2},
-                                                                                 {"bfloat16", 2},
-                                                                                 {"int32", 4},
-                                                                                 {"uint32", 4},
-                                                                                 {"float", 4},
-                                                                                 {"int64", 8},
-                                                                                 {"uint64", 8},
-                                                                                 {"double", 8}}};
-  const auto found = std::find_if(k_widths.begin(), k_widths.end(),
-                                  [&](const auto& width) { return width.first == type; });
-  return found == k_widths.end() ? 0 : found->second;
-}
+constexpr std::array<std::string_view, 15> k_columns{
+    "size",   "count", "type",  "redop", "root",  "time",  "algbw",    "busbw",
+    "#wrong", "error", "i_min", "i_max", "i_p99", "i_cv%", "timestamp"};
 
 class NcclTestsReader {
 public:
@@ -136,6 +113,8 @@ private:
     };
     if (words.size() > 3 && words[1] == "nccl-tests" && words[2] == "version") {
       m_version = one_line(words[3]);
+    } else if (contains(m_lines[at], "Blocking Enabled")) {
+      m_remark = one_line(m_lines[at].substr(2));
     } else if (has("minBytes") && has("maxBytes") && has("step:")) {
       sizes(at, words);
     } else if (words.size() > 4 && words[1] == "Reducing" && words[2] == "maxBytes" && m_sizes) {
@@ -245,11 +224,14 @@ private:
                                      "without MPI)? Give one a file"
                                    : "give the list of all ranks"));
     }
-    Rank rank{.number = *number,
-              .host = std::string(words[host]),
-              .device = *index,
-              .address = "",
-              .name = ""};
+    const std::size_t group = after("Group");
+    const auto color = group < words.size() ? index_of(words[group]) : std::nullopt;
+    NcclRank rank{.number = *number,
+                  .group = color.value_or(0),
+                  .host = std::string(words[host]),
+                  .device = *index,
+                  .address = "",
+                  .name = ""};
     std::size_t next = device + 1;
     if (next < words.size() && words[next].front() == '[') {
       // What older versions print, "[0x04]", is not all of an address.
@@ -273,9 +255,20 @@ private:
     m_ended = false;
     words.erase(words.begin()); // the #
     Head head;
+    bool per_iteration = false;
     head.columns = words.size();
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string_view word = words[i];
+      if (std::find(k_columns.begin(), k_columns.end(), word) == k_columns.end()) {
+        m_lines.fail(at, fmt::format("the column {} is not known here; measure without the option "
+                                     "of the tool that adds it{}",
+                                     quoted(word),
+                                     word == "cputime" ? " (-C), which prints how long processors "
+                                                         "took to start the operations"
+                                                       : ""));
+      }
+      head.columns += word == "timestamp" ? 1U : 0U; // a day and a time
+      per_iteration = per_iteration || word == "i_min";
       if (word == "type") {
         head.type = i;
       } else if (word == "redop") {
@@ -301,9 +294,14 @@ private:
       m_lines.fail(at, "the table's columns must be size, count, type, time, algbw, busbw and what "
                        "goes with them; was the line cut off? Give the tool's whole output");
     }
+    if (per_iteration) {
+      m_out.left_out("statistics of iterations (-J FILE writes the iterations themselves)");
+    }
     choose_collective(at, head);
     list_ranks(at, head);
-    place_ranks(at);
+    m_cells.place({m_lines, at}, m_ranks);
+    m_cells.set_collective(*m_collective);
+    m_cells.set_remark(std::exchange(m_remark, ""));
     m_head = head;
     m_expected = m_sizes ? m_sizes->list(m_lines.size()) : std::vector<std::uint64_t>();
     m_rows = 0;
@@ -418,7 +416,7 @@ private:
       std::vector<std::string_view> names;
       for (const Collective& c : collectives()) {
         const auto [least, most] = known.ranks(c);
-        const bool fits = m_ranks.empty() ? least <= most : known.fit(c, m_ranks.size());
+        const bool fits = m_ranks.empty() ? least <= most : known.fit(c, ranks_of_group(m_ranks));
         // sendrecv prints sum in some versions.
         if (fits && c.has_root == known.has_root &&
             (c.sums == known.sums || c.name == "sendrecv")) {
@@ -429,33 +427,6 @@ private:
                                    names.empty() ? "NAME, one of " + collective_names()
                                                  : fmt::format("{}", fmt::join(names, " or "))));
     }
-  }
-
-  void place_ranks(std::size_t at) {
-    std::vector<std::string> hosts;
-    for (const Rank& rank : m_ranks) {
-      if (std::find(hosts.begin(), hosts.end(), rank.host) == hosts.end()) {
-        hosts.push_back(rank.host);
-      }
-    }
-    if (m_hosts.empty()) {
-      m_out.machines(hosts);
-      m_hosts = hosts;
-    } else if (hosts != m_hosts) {
-      m_lines.fail(at, "this test ran on other machines than the one before; split the file, the "
-                       "tests of the same machines in each");
-    }
-    m_gpus.clear();
-    const std::string stem =
-        hosts.size() < 2 ? "" : m_out.machine().substr(0, m_out.machine().size() - 1);
-    for (const Rank& rank : m_ranks) {
-      const auto host = std::find(hosts.begin(), hosts.end(), rank.host) - hosts.begin();
-      const std::string machine = stem.empty() ? m_out.machine() : fmt::format("{}{}", stem, host);
-      const std::string gpu = m_out.gpu(machine, rank.device);
-      m_out.describe_gpu(gpu, rank.name, rank.address);
-      m_gpus.push_back(gpu);
-    }
-    m_single = hosts.size() < 2;
   }
 
   void row(std::size_t at, const std::vector<std::string_view>& printed) {
@@ -469,111 +440,40 @@ private:
                                   words.size(), head.columns));
       return;
     }
-    const std::uint64_t bytes = m_lines.count(at, words[0], "size");
-    next_size(at, bytes);
-    check_count(at, bytes, words[1], words[*head.type]);
-    CellKey key;
-    key.bytes = bytes;
-    key.sources = static_cast<int>(m_ranks.size());
-    key.transport = "nccl";
-    std::string name = "nccl_" + std::string(m_collective->name);
-    add_type(at, words[*head.type], key, name);
-    if (head.redop) {
-      const std::string_view redop = words[*head.redop];
-      if (redop != "sum" && redop != "none") {
-        name += "_" + suffix(at, redop);
-      }
-    }
-    add_ends(at, head.root ? words[*head.root] : "-1", key);
+    const NcclRow row{.bytes = m_lines.count(at, words[0], "size"),
+                      .count = m_lines.count(at, words[1], "count"),
+                      .type = words[*head.type],
+                      .redop = head.redop ? words[*head.redop] : "none",
+                      .root = head.root ? words[*head.root] : "-1"};
+    next_size(at, row.bytes);
+    m_cells.check_count({m_lines, at}, row);
     for (std::size_t i = 0; i < head.halves.size(); ++i) {
-      key.test = name + (i == 0 ? "" : k_in_place);
-      half(at, words, head.halves[i], key);
+      half(at, words, head.halves[i], row, i > 0);
     }
-  }
-
-  /// Count times the type's width must be the size, or the type is not what it seems. Of what each
-  /// rank has a part of, the count is that of a part.
-  void check_count(std::size_t at, std::uint64_t bytes, std::string_view count,
-                   std::string_view type) const {
-    const auto ranks = static_cast<std::uint64_t>(m_ranks.size());
-    const bool parts = m_collective->bus_factor(static_cast<double>(ranks)) < 1;
-    const std::uint64_t counted = m_lines.count(at, count, "count") * width_of(type);
-    if (width_of(type) > 0 && counted != bytes && !(parts && counted * ranks == bytes)) {
-      m_lines.fail(at,
-                   fmt::format("{} elements of type {} are {} B, but the size is {}; is this "
-                               "another collective (--collective), or not what the tool printed?",
-                               count, type, counted, bytes));
-    }
-  }
-
-  /// Documents know three types; others are part of the name.
-  void add_type(std::size_t at, std::string_view type, CellKey& key, std::string& name) const {
-    if (type == "float") {
-      key.dtype = "fp32";
-    } else if (type == "half") {
-      key.dtype = "fp16";
-    } else if (type == "bfloat16") {
-      key.dtype = "bf16";
-    } else {
-      name += "_" + suffix(at, type);
-    }
-  }
-
-  [[nodiscard]] std::string suffix(std::size_t at, std::string_view word) const {
-    if (!is_plain_word(word) || word.size() > 32) {
-      m_lines.fail(at, fmt::format("\"{}\" is no type and no operation; give the tool's output as "
-                                   "it is",
-                                   quoted(word)));
-    }
-    return std::string(word);
-  }
-
-  void add_ends(std::size_t at, std::string_view root, CellKey& key) const {
-    if (m_single) {
-      key.from = m_out.machine();
-    }
-    if (root == "-1") {
-      return;
-    }
-    const auto rank = index_of(root);
-    if (!rank || static_cast<std::size_t>(*rank) >= m_gpus.size()) {
-      m_lines.fail(at, fmt::format("the root is {}, but there are ranks 0 to {}; give the tool's "
-                                   "output as it is",
-                                   quoted(root), m_gpus.size() - 1));
-    }
-    const bool from_root = m_collective->name == "broadcast" || m_collective->name == "scatter";
-    (from_root ? key.from : key.to) = m_gpus[static_cast<std::size_t>(*rank)];
   }
 
   void half(std::size_t at, const std::vector<std::string_view>& words, const Half& half,
-            const CellKey& key) {
+            const NcclRow& row, bool in_place) {
     double time_us = m_lines.number(at, words[half.time], "time");
     const double algbw = m_lines.number(at, words[half.algbw], "algbw");
     const double busbw = m_lines.number(at, words[half.busbw], "busbw");
-    if (key.bytes == 0) {
+    if (row.bytes == 0) {
       return; // sizes below one element a rank move nothing
     }
-    if (!(time_us > 0)) {
-      m_out.absent(key, k_time, CellStatus::failed, "the tool prints a time of 0");
-      return;
+    if (time_us > 0) {
+      const double step_us = time_step(words[half.time], time_us);
+      const auto bytes = static_cast<double>(row.bytes);
+      m_cells.check_rates({m_lines, at}, bytes / time_us * 1e-3, step_us / time_us, algbw, busbw);
+      const bool rate_is_finer = algbw * step_us > k_rate_step * time_us;
+      if (has_two_digits(words[half.time]) && rate_is_finer) {
+        time_us = std::clamp(bytes / algbw * 1e-3, time_us - step_us, time_us + step_us);
+      }
     }
-    const double step_us = time_step(words[half.time], time_us);
-    const auto bytes = static_cast<double>(key.bytes);
-    check_rates(at, bytes / time_us * 1e-3, step_us / time_us, algbw, busbw);
-    const bool rate_is_finer = algbw * step_us > k_rate_step * time_us;
-    if (has_two_digits(words[half.time]) && rate_is_finer) {
-      time_us = std::clamp(bytes / algbw * 1e-3, time_us - step_us, time_us + step_us);
-    }
-    if (m_collective->name == "alltoall" && key.test.ends_with(k_in_place)) {
-      m_out.absent(key, k_time, CellStatus::unsupported, "nccl-tests has no alltoall in place");
-      return;
-    }
-    if (const std::string wrong = wrong_values(at, words, half); !wrong.empty()) {
-      m_out.absent(key, k_time, CellStatus::mismatch, wrong);
-      m_marked = true;
-      return;
-    }
-    m_out.add(key, k_time, time_us * 1e-6);
+    const bool looked = half.wrong && words[*half.wrong] != "N/A";
+    const double wrong = looked ? m_lines.number(at, words[*half.wrong], "#wrong") : 0;
+    m_marked = !m_cells.add({m_lines, at}, row,
+                            {.in_place = in_place, .time_us = time_us, .wrong = wrong}) ||
+               m_marked;
   }
 
   static constexpr double k_rate_step = 0.005; ///< rates have two digits behind the point
@@ -589,55 +489,22 @@ private:
     return time_us < 10 ? 0.05 : 0.006 * time_us;
   }
 
-  /// The rates must follow from the time, or the columns are not what they seem. `rounding_of_time`
-  /// is a part of it.
-  void check_rates(std::size_t at, double expected, double rounding_of_time, double algbw,
-                   double busbw) const {
-    const double rounding = 0.011 + expected * rounding_of_time / (1 - rounding_of_time);
-    if (std::abs(algbw - expected) > rounding) {
-      m_lines.fail(at,
-                   fmt::format("algbw is {} GB/s, but size / time gives {:.2f}; give the tool's "
-                               "output as it is",
-                               algbw, expected));
-    }
-    const auto ranks = static_cast<double>(m_ranks.size());
-    const double factor = m_collective->bus_factor(ranks);
-    if (std::abs(busbw - factor * algbw) > 0.02 + 0.01 * factor * algbw) {
-      m_lines.fail(at,
-                   fmt::format("busbw / algbw is {:.3f}, but {} of {} ranks has {:.3f}; is this "
-                               "another collective (--collective), or is a rank missing in the "
-                               "list?",
-                               busbw / algbw, m_collective->name, m_ranks.size(), factor));
-    }
-  }
-
-  /// Why the row's data were wrong; empty when they were right, or not looked at.
-  [[nodiscard]] std::string wrong_values(std::size_t at, const std::vector<std::string_view>& words,
-                                         const Half& half) const {
-    if (!half.wrong || words[*half.wrong] == "N/A") {
-      return "";
-    }
-    const double wrong = m_lines.number(at, words[*half.wrong], "#wrong");
-    return wrong > 0 ? fmt::format("nccl-tests found {} wrong values", wrong) : "";
-  }
-
   const TextLines& m_lines;
   Collector m_out;
   CutRow m_cut{m_lines, m_out};
+  NcclCells m_cells{m_out};
   Devices m_devices;
   const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
   std::string m_version;
-  std::vector<Rank> m_ranks;
-  std::vector<std::string> m_hosts; ///< of the first test
-  std::vector<std::string> m_gpus;  ///< of each rank
-  bool m_single = true;
+  std::vector<NcclRank> m_ranks;
   std::optional<Head> m_head;
   std::optional<Sizes> m_sizes;          ///< of the table that follows
   std::vector<std::uint64_t> m_expected; ///< its sizes; empty: not said
   std::size_t m_rows = 0;                ///< that were read of it
   bool m_lacks_rows = false;             ///< whether that was said
+  std::string m_remark;                  ///< on the cells of the table that follows
   bool m_marked = false;                 ///< whether one of them has wrong values
   bool m_ended = false;
 };
@@ -647,6 +514,9 @@ private:
 Profile read_nccl_tests(std::string_view text, const std::string& file,
                         const ImportOptions& options) {
   const TextLines lines(text, file);
+  if (is_nccl_json(text)) {
+    return read_nccl_json(lines, text, options);
+  }
   return NcclTestsReader(lines, options).read(text);
 }
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+#include "import/collective_names.hpp"
+#include "import/collector.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon::import_detail {
+
+/// What an error is about: a line of text, or a value of a JSON document.
+class Where {
+public:
+  Where(const TextLines& lines, std::size_t at) : m_lines(&lines), m_at(at) {}
+  explicit Where(const JsonView& view) : m_view(&view) {}
+  [[noreturn]] void fail(const std::string& problem) const;
+
+private:
+  const TextLines* m_lines = nullptr;
+  std::size_t m_at = 0;
+  const JsonView* m_view = nullptr;
+};
+
+struct NcclRank {
+  int number = 0, group = 0;
+  std::string host;
+  int device = 0;
+  std::string address, name;
+};
+
+/// How many ranks the first one's group has, which is how many the bus bandwidth is of: each group
+/// has a communicator of its own, and all work at once.
+[[nodiscard]] std::size_t ranks_of_group(const std::vector<NcclRank>& ranks);
+
+/// A row of nccl-tests.
+struct NcclRow {
+  std::uint64_t bytes = 0, count = 0;
+  std::string_view type, redop, root;
+};
+
+/// Half of a row, out of place or in place.
+struct NcclHalf {
+  bool in_place = false;
+  double time_us = 0;
+  std::span<const double> iterations_us{}; ///< empty: only their mean is known
+  double wrong = 0;                        ///< values
+};
+
+/// The rows of nccl-tests as cells of a profile.
+class NcclCells {
+public:
+  explicit NcclCells(Collector& out) : m_out(out) {}
+
+  /// The ranks of the rows that follow. Throws Error{input} where they are on other machines than
+  /// those before, and where groups have different numbers of ranks.
+  void place(const Where& where, const std::vector<NcclRank>& ranks);
+  void set_collective(const Collective& collective) { m_collective = &collective; }
+  /// A remark on the cells that follow.
+  void set_remark(std::string remark) { m_remark = std::move(remark); }
+
+  /// Count, rates and time must fit. `rounding_of_time` is a part of it.
+  void check_count(const Where& where, const NcclRow& row) const;
+  void check_rates(const Where& where, double expected, double rounding_of_time, double algbw,
+                   double busbw) const;
+  /// Throws Error{input} for a root, a type or an operation that cannot be. False: the values are
+  /// wrong.
+  bool add(const Where& where, const NcclRow& row, const NcclHalf& half);
+
+private:
+  [[nodiscard]] CellKey key_of(const Where& where, const NcclRow& row) const;
+
+  Collector& m_out;
+  const Collective* m_collective = nullptr;
+  std::string m_remark;
+  std::vector<std::string> m_hosts; ///< of the first test
+  std::vector<std::string> m_gpus;  ///< of each rank of the first one's group
+  std::size_t m_groups = 1;
+  bool m_single = true;  ///< whether all are on one machine
+  bool m_inside = false; ///< whether each of several groups is
+};
+
+/// Whether a text is what -J writes, and its profile.
+[[nodiscard]] bool is_nccl_json(std::string_view text);
+[[nodiscard]] Profile read_nccl_json(const TextLines& lines, std::string_view text,
+                                     const ImportOptions& options);
+
+} // namespace reckon::import_detail

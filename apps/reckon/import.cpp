@@ -155,8 +155,8 @@ void add_import_command(Arguments& program) {
   Arguments& command = program.command(
       "import",
       "Make a profile from the output of nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel "
-      "MLC, OSU's benchmarks, perftest, nccom-test or TransferBench, or a workload from a text of "
-      "ASTRA-sim");
+      "MLC, OSU's benchmarks, perftest, nccom-test, TransferBench, rocm_bandwidth_test, "
+      "ucx_perftest or ucc_perftest, or a workload from a text of ASTRA-sim");
   command.example("reckon import p2p.txt mlc.txt -o profile.json");
   command.option("files", &arguments->files, "The tools' output; - is standard input").required();
   command
@@ -167,13 +167,14 @@ void add_import_command(Arguments& program) {
       .option("--format", &arguments->format,
               "Format of another program: of the files. Default: detected from their content")
       .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
-               "transferbench", "astra-sim"},
+               "transferbench", "rocm_bandwidth_test", "ucx_perftest", "ucc_perftest", "astra-sim"},
               true);
   command
-      .option(
-          "--machine", &arguments->machine,
-          "Id of the machine: the measured one; for two processes (OSU, perftest) one each, m0,m1, "
-          "the initiator first. Default: m0, or the one of --merge")
+      .option("--machine", &arguments->machine,
+              "Id of the machine: the measured one; for two processes (OSU, perftest, "
+              "ucx_perftest) one "
+              "each, m0,m1, "
+              "the initiator first. Default: m0, or the one of --merge")
       .type("ID[,ID]");
   command
       .option("--collective", &arguments->collective,
@@ -184,7 +185,7 @@ void add_import_command(Arguments& program) {
   command.option(
       "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
       "Number of ranks, if the file does not say: of nccl-tests or nccom-test, all on one machine, "
-      "or of a collective of OSU");
+      "or of a collective of OSU or ucc_perftest");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it too")
       .type("PROFILE");
   add_described_machine(command, &arguments->described,

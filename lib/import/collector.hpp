@@ -117,6 +117,9 @@ inline constexpr std::string_view k_time = "seconds";
 [[nodiscard]] bool is_perftest_mark(std::string_view line);
 [[nodiscard]] bool is_transferbench_mark(std::string_view line);
 [[nodiscard]] bool is_nccom_mark(std::string_view line);
+[[nodiscard]] bool is_rocm_bandwidth_mark(std::string_view line);
+[[nodiscard]] bool is_ucx_mark(std::string_view line);
+[[nodiscard]] bool is_ucc_mark(std::string_view line);
 
 // One a format.
 [[nodiscard]] Profile read_nvbandwidth(std::string_view text, const std::string& file,
@@ -135,5 +138,11 @@ inline constexpr std::string_view k_time = "seconds";
                                          const ImportOptions& options);
 [[nodiscard]] Profile read_nccom(std::string_view text, const std::string& file,
                                  const ImportOptions& options);
+[[nodiscard]] Profile read_rocm_bandwidth(std::string_view text, const std::string& file,
+                                          const ImportOptions& options);
+[[nodiscard]] Profile read_ucx(std::string_view text, const std::string& file,
+                               const ImportOptions& options);
+[[nodiscard]] Profile read_ucc(std::string_view text, const std::string& file,
+                               const ImportOptions& options);
 
 } // namespace reckon::import_detail

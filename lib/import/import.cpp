@@ -30,7 +30,7 @@ struct Known {
   bool collective = false, ranks = false, machines = false;
 };
 
-constexpr std::array<Known, 8> k_formats{
+constexpr std::array<Known, 11> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
         return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version") ||
@@ -59,7 +59,10 @@ constexpr std::array<Known, 8> k_formats{
      {"osu", "OSU micro-benchmarks", &read_osu, &is_osu_mark, false, true, true},
      {"perftest", "perftest", &read_perftest, &is_perftest_mark, false, false, true},
      {"nccom-test", "nccom-test", &read_nccom, &is_nccom_mark, true, true, true},
-     {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark}}};
+     {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark},
+     {"rocm_bandwidth_test", "rocm_bandwidth_test", &read_rocm_bandwidth, &is_rocm_bandwidth_mark},
+     {"ucx_perftest", "ucx_perftest", &read_ucx, &is_ucx_mark, false, false, true},
+     {"ucc_perftest", "ucc_perftest", &read_ucc, &is_ucc_mark, false, true, true}}};
 
 std::string all_titles() {
   std::string out;
@@ -69,7 +72,7 @@ std::string all_titles() {
   return out;
 }
 
-/// The titles of the formats that take an option: "A", "A and B".
+/// The titles of the formats that take an option: "A", "A, B and C".
 std::string titles(bool Known::*takes) {
   std::vector<std::string_view> names;
   for (const Known& k : k_formats) {
@@ -77,7 +80,9 @@ std::string titles(bool Known::*takes) {
       names.push_back(k.title);
     }
   }
-  return fmt::format("{}", fmt::join(names, " and "));
+  const std::string_view last = names.back();
+  names.pop_back();
+  return fmt::format("{}{}{}", fmt::join(names, ", "), names.empty() ? "" : " and ", last);
 }
 
 /// An id stands in ids of parts (ID/gpu0) and in lists (ID,ID).

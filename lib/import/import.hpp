@@ -14,18 +14,20 @@ namespace reckon {
 struct ImportOptions {
   /// The tool of a file: "nvbandwidth" (its text, or --json), "p2p" (p2pBandwidthLatencyTest of the
   /// CUDA samples), "nccl-tests" (or rccl-tests), "mlc" (Intel Memory Latency Checker), "osu" (OSU
-  /// micro-benchmarks), "perftest" (ib_write_bw and the like), "nccom-test" (AWS Neuron) or
-  /// "transferbench" (AMD). Empty: recognised by the content.
+  /// micro-benchmarks), "perftest" (ib_write_bw and the like), "nccom-test" (AWS Neuron),
+  /// "transferbench" and "rocm_bandwidth_test" (AMD), "ucx_perftest" or "ucc_perftest". Empty:
+  /// recognised by the content.
   std::string format;
   /// Id of the machine. A job of nccl-tests over several machines has this and a number appended
-  /// for each; with "m0" they are m0, m1, ... For two processes of OSU's benchmarks or perftest:
+  /// for each; with "m0" they are m0, m1, ... For two processes of OSU's benchmarks, perftest or
+  /// ucx_perftest:
   /// the machine of each, with a comma between ("m0,m1"), the one that starts first.
   std::string machine = "m0";
   /// The collective of an output of nccl-tests or nccom-test ("all_reduce"), if the file does not
   /// name it.
   std::string collective;
   /// Ranks of nccl-tests or nccom-test, all on one machine, where the file does not say; ranks of a
-  /// collective of OSU's.
+  /// collective of OSU's or of ucc_perftest.
   std::optional<std::uint64_t> ranks{};
 };
 

@@ -38,6 +38,18 @@ bool ascends(const std::vector<int>& numbers) {
          numbers.end();
 }
 
+/// Something may stand behind a row's last value.
+void refuse_more(const TextLines& lines, std::size_t at, const std::vector<std::string_view>& words,
+                 std::size_t columns, const std::string& what) {
+  if (words.size() <= columns + 1) {
+    return;
+  }
+  const auto extra = static_cast<std::size_t>(words[columns + 1].data() - lines[at].data());
+  lines.fail(at, fmt::format("\"{}\" stands behind the last value of row {} of {}, one for each of "
+                             "its columns ({}); take out what the tool did not print",
+                             quoted(lines[at].substr(extra)), words[0], what, columns));
+}
+
 } // namespace
 
 bool is_matrix_head(std::string_view line) {
@@ -61,6 +73,9 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
   std::size_t at = head + 1;
   for (; at < lines.size(); ++at) {
     const std::vector<std::string_view> words = words_of(lines[at]);
+    if (words.empty() && rule == RowRule::spaced && rows.size() < columns.size()) {
+      continue;
+    }
     const auto row = words.empty() ? std::nullopt : index_of(words.front());
     if (!row) {
       break;
@@ -71,15 +86,7 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
                                  known ? "out of order" : "not among its columns"));
     }
     const std::size_t values = words.size() - 1;
-    if (values > columns.size()) {
-      const std::string_view extra = words[columns.size() + 1];
-      lines.fail(at,
-                 fmt::format("\"{}\" stands behind the last value of row {} of {}, one for each "
-                             "of its columns ({}); take out what the tool did not print",
-                             quoted(lines[at].substr(
-                                 static_cast<std::size_t>(extra.data() - lines[at].data()))),
-                             *row, what, columns.size()));
-    }
+    refuse_more(lines, at, words, columns.size(), what);
     if (at + 1 == lines.size() && (values != columns.size() || is_cut(words))) {
       ++at; // cut off
       break;
@@ -107,7 +114,7 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
   });
   if (at >= lines.size()) {
     out.cut_off(lines, at, fmt::format("the file ends before row {} of {}", *missing, what));
-  } else if (rule == RowRule::all || rows.empty()) {
+  } else if (rule != RowRule::some || rows.empty()) {
     lines.fail(
         at, fmt::format("row {} of {} is missing; give the tool's whole output", *missing, what));
   }

@@ -27,8 +27,9 @@ struct MatrixText {
 [[nodiscard]] bool is_matrix_head(std::string_view line);
 
 enum class RowRule {
-  all,  ///< as many rows as columns
-  some, ///< rows without values may be missing
+  all,    ///< as many rows as columns
+  spaced, ///< the same, and blank lines may stand between them
+  some,   ///< rows without values may be missing
 };
 
 /// The matrix whose heading (a label and the numbers of the columns) is line `head`. `what`: its

@@ -74,7 +74,7 @@ void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::strin
                               double value) {
   key.from = m_out.group();
   key.transport = table.transport;
-  if (value > 0 && !table.gpus[0] && !table.gpus[1]) {
+  if (value > 0 && table.memory_known && !table.gpus[0] && !table.gpus[1]) {
     m_out.add(key, unit, value, table.remark);
   }
 }

@@ -38,6 +38,7 @@ struct MessageTable {
   std::string remark;     ///< of the cells
   /// Of the first and the second process; absent: the machine's own memory, or not said.
   std::array<std::optional<GpuEnd>, 2> gpus{};
+  bool memory_known = true; ///< else nothing is said of the machines' ports
   std::vector<MessageRow> rows{};
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/nccl_cells.hpp"
 
+#include "core/units.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

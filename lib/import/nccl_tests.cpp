@@ -2,6 +2,7 @@
 #include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/units.hpp"
 #include "import/nccl_cells.hpp"
 
 #include <fmt/format.h>

@@ -145,6 +145,26 @@ stderr_says copies
 stdout_says connected
 ok plan --profile amd.json --workload resnet50 --places gpu
 
+# Each other tool by its content alone; --format takes the same names.
+for tool in rocm_bandwidth_test:rocm-bandwidth ucc_perftest:ucc-alltoall ucx_perftest:ucx-tag-bw; do
+  machines=()
+  [[ $tool == ucx* ]] && machines=(--machine m0,m1)
+  ok import "$outputs/${tool#*:}.txt" "${machines[@]}" -o tool.json
+  ok import --format "${tool%:*}" "$outputs/${tool#*:}.txt" "${machines[@]}" -o same.json
+  cmp -s tool.json same.json || fail "$tool: read otherwise with --format"
+  rm tool.json same.json
+done
+# Memory of a GPU is no machine's port; several groups at once are no bound's all-reduce.
+ok import "$outputs/perftest-cuda.txt" --machine m0,m1 -o gpu-memory.json
+stdout_has 'pair_bandwidth, m0/gpu0 -> m1' 0000:17:00.0
+stdout_lacks port_bandwidth
+sed -e 's/node-b device  0/node-a device  2/; s/node-b device  1/node-a device  3/' "$outputs/nccl-groups.txt" > one-host.txt
+refused 'no all_reduce_perf' import one-host.txt -p box.json
+ok import "$outputs/nccl-iterations.json" -o iterations.json
+json_check iterations.json << 'END'
+assert {cell["n"] for cell in iterations["cells"]} == {18}
+END
+
 # Of a run that died what was measured counts; a warning says where it ends.
 head -n 16 "$outputs/p2p-2x4090.txt" > cut.txt
 ok import cut.txt -o cut.json

@@ -46,6 +46,13 @@ inline std::string complaint(const std::string& text, const std::string& collect
   return "no error";
 }
 
+/// What import_text warns of.
+inline std::string warnings(const std::string& text) {
+  testing::internal::CaptureStderr();
+  static_cast<void>(imported(text));
+  return testing::internal::GetCapturedStderr();
+}
+
 inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   EXPECT_NE(at, text.npos) << from;

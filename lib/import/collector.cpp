@@ -232,7 +232,7 @@ Profile Collector::finish(const std::string& tool, std::string_view text, std::s
                      tool));
   }
   for (const std::string& cut : m_cut_off) {
-    log(LogLevel::warn, "{}; what was measured before is taken", cut);
+    log(LogLevel::warn, "{}; what was measured counts", cut);
   }
   if (!m_left_out.empty()) {
     log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_file,

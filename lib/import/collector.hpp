@@ -54,8 +54,8 @@ public:
   /// A part of the file that a profile cannot express, or that is unknown here.
   void left_out(std::string_view what);
 
-  /// The output ends early, at line `at` of the file, which `problem` says: what was measured
-  /// before counts.
+  /// The output ends early, or lacks rows, at line `at` of the file, which `problem` says: what was
+  /// measured counts.
   void cut_off(const TextLines& lines, std::size_t at, std::string problem);
 
   /// Warns of omitted and of missing parts. Throws Error{input} when no cell has a value. `tool`:

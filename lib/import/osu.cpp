@@ -3,6 +3,7 @@
 #include "import/message_cells.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -159,6 +160,15 @@ private:
     m_columns = static_cast<std::size_t>(std::count_if(words.begin(), words.end(), &ends_column));
     m_has_size = words[1] == "Size";
     m_columns += m_has_size ? 1 : 0;
+    const auto first = std::find_if(words.begin() + 2, words.end(), &ends_column);
+    const std::string value =
+        first == words.end() ? "" : fmt::format("{}", fmt::join(words.begin() + 1, first + 1, " "));
+    if (m_benchmark != nullptr && first != words.end() && !contains(value, "Latency") &&
+        !contains(value, "Bandwidth")) {
+      m_lines.fail(at, fmt::format("the columns {} are not known here; measure without the option "
+                                   "that adds them",
+                                   quoted(std::string_view(value))));
+    }
     const auto validation = std::find(words.begin(), words.end(), "Validation");
     m_validated = validation != words.end();
     if (m_columns < (m_has_size ? 2U : 1U)) {

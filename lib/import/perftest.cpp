@@ -300,6 +300,11 @@ private:
       if (!is_column(word)) {
         continue;
       }
+      if (word == "#sl" || contains(word, "Port")) {
+        m_lines.fail(at, fmt::format("the column {} says that rows are of several {}; measure each "
+                                     "by itself",
+                                     quoted(word), word == "#sl" ? "service levels" : "ports"));
+      }
       const std::size_t column = m_columns++;
       if (word.starts_with("average[")) {
         average = column;
@@ -415,9 +420,13 @@ private:
   /// The cells of a run, when the memory of both ends is known, or nothing says it any more.
   void add(const PerftestTest& test, MessageTable table) {
     const auto other = test.remote.empty() ? m_memory.end() : m_memory.find(test.remote);
-    table.gpus[test.server ? 1 : 0] = test.gpu;
+    // Of a read, or one way of writes, only the client has results.
+    const bool by_client =
+        test.verb->name == "read" || (test.verb->name == "write" && !test.latency && !test.two_way);
+    const std::size_t own = test.server && !by_client ? 1 : 0;
+    table.gpus[own] = test.gpu;
     if (other != m_memory.end()) {
-      table.gpus[test.server ? 0 : 1] = other->second;
+      table.gpus[1 - own] = other->second;
     } else if (test.gpu) {
       table.remark += (table.remark.empty() ? "" : "; ") +
                       std::string("which memory the other end used is not said");

@@ -101,12 +101,12 @@ private:
     } else if (after("Total time:")) {
       m_test->new_sizes = true;
       m_cut.goes_on();
-    } else if (m_test->columns > 0 && (words[0] == "N/A" || index_of_size(words[0]))) {
+    } else if (m_test->columns > 0 && (words[0] == "N/A" || is_count(words[0]))) {
       row(at, words);
     }
   }
 
-  static bool index_of_size(std::string_view word) {
+  static bool is_count(std::string_view word) {
     return word.find_first_not_of("0123456789") == word.npos;
   }
 

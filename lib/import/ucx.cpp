@@ -66,8 +66,7 @@ void name_test(UcxFacts& facts, std::string_view name, std::string_view UcxTest:
 class UcxReader {
 public:
   UcxReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_ends(machine_ids(options)), m_out(lines.file(), options),
-        m_cells(lines, options, m_out) {}
+      : m_lines(lines), m_out(lines.file(), options), m_cells(lines, options, m_out) {}
 
   Profile read(std::string_view text) {
     for (std::size_t at = 0; at < m_lines.size(); ++at) {
@@ -295,7 +294,6 @@ private:
   }
 
   const TextLines& m_lines;
-  std::vector<std::string> m_ends;
   Collector m_out;
   MessageCells m_cells;
   CutRow m_cut{m_lines, m_out};

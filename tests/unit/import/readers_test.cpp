@@ -224,7 +224,8 @@ TEST(Ucx, older_versions_have_no_stages_and_call_all_times_latencies) {
   const std::string table = "| Test:         UCP tag match bandwidth          |\n"
                             "| Message size: 1048576                          |\n";
   // 1 MiB in 82 us are 12195.12 MiB/s.
-  const Cell& cell = only(pair_of(table + text), key_of("pair_bandwidth", "m0", "m1"));
+  const Profile p = pair_of(table + text);
+  const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));
   EXPECT_DOUBLE_EQ(cell.p50, 12195.12 * 1048576);
   EXPECT_EQ(cell.key.transport, "ucx tag");
 }

@@ -132,6 +132,9 @@ TEST(CellDoubts, OtherProgramsMayCallTheirCasesWhatTheyLike) {
   EXPECT_THAT(doubts(R"("case": "all_reduce_perf", "from": "a")",
                      R"("imported 0123456789ab": "by nccl-tests")"),
               testing::IsEmpty());
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "b0")",
+                     R"("imported 0123456789ab": "by perftest")"),
+              testing::IsEmpty());
 }
 
 } // namespace

@@ -22,10 +22,11 @@ std::string side_text(const Side& side) {
 
 /// "12 links, 40 measured values"
 std::string checked(const Verdict& verdict) {
-  constexpr std::array<std::pair<FindingKind, const char*>, 6> k_words{
+  constexpr std::array<std::pair<FindingKind, const char*>, 7> k_words{
       {{FindingKind::link, "links, ports and memories"},
        {FindingKind::data, "measured cells"},
        {FindingKind::like, "comparisons of parts that are alike"},
+       {FindingKind::alternative, "comparisons of alternatives"},
        {FindingKind::ceiling, "copies against their links"},
        {FindingKind::requirement, "requirements"},
        {FindingKind::baseline, "quantities against the baseline"}}};

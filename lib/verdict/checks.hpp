@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "verdict/odd_ones.hpp"
 #include "verdict/verdict.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace reckon::verdict_detail {
 
@@ -11,6 +16,22 @@ namespace reckon::verdict_detail {
 void check_links(const Profile& profile, Verdict& verdict);
 /// Cells of places that are alike, and copies against the links they pass.
 void check_measured(const Profile& profile, Verdict& verdict);
+/// A thing against its alternative: direct copies and staged ones, one direction and the other, all
+/// at once and each alone, a port and the PCIe link below it.
+void check_alternatives(const Profile& profile, Verdict& verdict);
+
+/// Equal parts of one machine differ by 1 to 3 %.
+inline constexpr double k_rate_tolerance = 0.10;
+/// A copy engine reaches 75 to 90 % of what PCIe or NVLink carries after line coding.
+inline constexpr double k_least_of_link = 0.6;
+
+/// More is better.
+[[nodiscard]] double goodness(const Cell& cell);
+/// The odd ones of a group, but for those that their samples do not tell from the others. Too few
+/// samples tell nothing: then the values decide, unless the cell was disturbed.
+[[nodiscard]] OddOnes odd_cells(const std::vector<const Cell*>& group);
+/// One direction; of a NIC or GPU whose PCIe link is known.
+[[nodiscard]] std::optional<double> pcie_rate(const TopologyObject& o);
 
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string unit);

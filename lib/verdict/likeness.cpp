@@ -21,16 +21,13 @@
 namespace reckon::verdict_detail {
 namespace {
 
-// Equal parts of one machine differ by 1 to 3 %, their latencies by more.
-constexpr double k_rate_tolerance = 0.10;
+// Latencies of equal parts differ by more than their rates.
 constexpr double k_latency_tolerance = 0.25;
 /// Others' work alone may take so much of a cell that the probe calls noisy.
 constexpr double k_noisy_tolerance = 0.5;
 constexpr double k_least_spreads = 3;
 /// Of one false alarm in a group of cells.
 constexpr double k_alpha = 0.01;
-/// A copy engine reaches 75 to 90 % of what PCIe or NVLink carries after line coding.
-constexpr double k_least_of_link = 0.6;
 
 struct Place {
   std::string kind; ///< equal for places that are alike; empty: of no known kind
@@ -39,6 +36,17 @@ struct Place {
 };
 
 using Group = std::vector<const Cell*>;
+
+double tolerance_of(const Group& group) {
+  double tolerance = group.front()->unit == k_seconds ? k_latency_tolerance : k_rate_tolerance;
+  for (const Cell* cell : group) {
+    tolerance = std::max(tolerance, k_least_spreads * cell->spread);
+    if (cell->status == CellStatus::noisy) {
+      tolerance = std::max(tolerance, k_noisy_tolerance);
+    }
+  }
+  return std::min(tolerance, 0.9);
+}
 
 class Measured {
 public:
@@ -142,43 +150,9 @@ private:
     return out;
   }
 
-  /// More is better.
-  static double goodness(const Cell& cell) {
-    return cell.unit == k_seconds ? 1 / cell.p50 : cell.p50;
-  }
-
-  static double tolerance_of(const Group& group) {
-    double tolerance = group.front()->unit == k_seconds ? k_latency_tolerance : k_rate_tolerance;
-    for (const Cell* cell : group) {
-      tolerance = std::max(tolerance, k_least_spreads * cell->spread);
-      if (cell->status == CellStatus::noisy) {
-        tolerance = std::max(tolerance, k_noisy_tolerance);
-      }
-    }
-    return std::min(tolerance, 0.9);
-  }
-
-  /// The odd ones of a group, but for those that their samples do not tell from the others. Too few
-  /// samples tell nothing: then the values decide, unless the cell was disturbed.
-  OddOnes odd_cells(const Group& group) {
-    std::vector<double> values;
-    for (const Cell* cell : group) {
-      values.push_back(goodness(*cell));
-    }
-    m_verdict.checks[FindingKind::like] += values.size();
-    OddOnes odd = odd_ones(values, tolerance_of(group));
-    std::vector<double> others;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (std::ranges::find(odd.places, i) == odd.places.end()) {
-        others.insert(others.end(), group[i]->samples.begin(), group[i]->samples.end());
-      }
-    }
-    const double alpha = k_alpha / static_cast<double>(group.size());
-    std::erase_if(odd.places, [&](std::size_t i) {
-      const auto p = rank_test(group[i]->samples, others, alpha);
-      return p ? *p >= alpha : group[i]->status == CellStatus::noisy;
-    });
-    return odd;
+  OddOnes judged(const Group& group) {
+    m_verdict.checks[FindingKind::like] += group.size();
+    return odd_cells(group);
   }
 
   void tell(const Cell& cell, const std::string& where, const OddOnes& odd, std::size_t others) {
@@ -213,7 +187,7 @@ private:
     for (const auto& [id, cell] : best) {
       cells.push_back(cell);
     }
-    const OddOnes odd = odd_cells(cells);
+    const OddOnes odd = judged(cells);
     std::set<std::string> found;
     for (const std::size_t i : odd.places) {
       const std::string& id = cells[i]->key.*end;
@@ -239,7 +213,7 @@ private:
     if (rest.size() < k_least_pairs) {
       return;
     }
-    const OddOnes odd = odd_cells(rest);
+    const OddOnes odd = judged(rest);
     std::set<std::string> slow;
     for (const std::size_t i : odd.places) {
       slow.insert(rest[i]->key.from);
@@ -312,6 +286,30 @@ private:
 };
 
 } // namespace
+
+double goodness(const Cell& cell) {
+  return cell.unit == k_seconds ? 1 / cell.p50 : cell.p50;
+}
+
+OddOnes odd_cells(const std::vector<const Cell*>& group) {
+  std::vector<double> values;
+  for (const Cell* cell : group) {
+    values.push_back(goodness(*cell));
+  }
+  OddOnes odd = odd_ones(values, tolerance_of(group));
+  std::vector<double> others;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (std::ranges::find(odd.places, i) == odd.places.end()) {
+      others.insert(others.end(), group[i]->samples.begin(), group[i]->samples.end());
+    }
+  }
+  const double alpha = k_alpha / static_cast<double>(group.size());
+  std::erase_if(odd.places, [&](std::size_t i) {
+    const auto p = rank_test(group[i]->samples, others, alpha);
+    return p ? *p >= alpha : group[i]->status == CellStatus::noisy;
+  });
+  return odd;
+}
 
 void check_measured(const Profile& profile, Verdict& verdict) {
   Measured(profile, verdict).check();

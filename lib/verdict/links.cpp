@@ -34,10 +34,6 @@ constexpr const char* k_reseat =
     "reseat the card or cable; then the slot's setting in the firmware (generation, bifurcation), "
     "then another slot";
 
-std::optional<double> pcie_rate(const TopologyObject& o) {
-  return o.pcie ? std::optional(o.pcie->bytes_per_second()) : o.pcie_bytes_per_second;
-}
-
 class Links {
 public:
   Links(const Profile& profile, Verdict& verdict)
@@ -350,6 +346,10 @@ private:
 };
 
 } // namespace
+
+std::optional<double> pcie_rate(const TopologyObject& o) {
+  return o.pcie ? std::optional(o.pcie->bytes_per_second()) : o.pcie_bytes_per_second;
+}
 
 void check_links(const Profile& profile, Verdict& verdict) {
   Links(profile, verdict).check();

@@ -298,7 +298,7 @@ bool goes_with(const Finding& finding, const Finding& known) {
   if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
     return false;
   }
-  const bool cause = known.kind == FindingKind::link || known.kind == FindingKind::like;
+  const bool cause = known.kind <= FindingKind::alternative && known.kind != FindingKind::data;
   return (cause && is_at(finding.place, known.place)) ||
          (known.kind == finding.kind && known.place == finding.place);
 }
@@ -344,6 +344,8 @@ std::string_view name_of(FindingKind kind) {
     return "link";
   case FindingKind::like:
     return "like";
+  case FindingKind::alternative:
+    return "alternative";
   case FindingKind::ceiling:
     return "ceiling";
   case FindingKind::requirement:
@@ -361,6 +363,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   check_contradictions(profile, verdict);
   check_links(profile, verdict);
   check_measured(profile, verdict);
+  check_alternatives(profile, verdict);
   check_memory(profile, verdict);
   if (options.requirements != nullptr) {
     check_requirements(profile, *options.requirements, verdict);

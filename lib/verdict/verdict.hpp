@@ -19,6 +19,7 @@ enum class FindingKind {
   data,          ///< a measurement failed, or moved wrong data
   link,          ///< a link, a port or a memory is below its maximum, or below equal ones
   like,          ///< measured: slower than its neighbours by more than the noise
+  alternative,   ///< slower than another way, the other direction or each of its parts alone
   contradiction, ///< measured: more than the link on its way carries
   ceiling,       ///< measured: far below the described rate of the link
   requirement,   ///< misses a requirement
@@ -62,6 +63,8 @@ struct VerdictOptions {
 /// Judges a machine, or a cluster, by its profile alone:
 /// - links against what they could be, parts against those that are alike, measured cells against
 ///   those of places that are alike and against what the links are said to carry;
+/// - a thing against its alternative: direct copies and staged ones, one direction and the other,
+///   all at once and each alone, a port and the PCIe link below it;
 /// - rates against those of what they pass (contradictions_of());
 /// - cells against the baseline (compare(), what got worse) and against requirements.
 /// Whatever the profile does not know is in Verdict::unknown.

@@ -38,6 +38,12 @@ assert [f["place"] for f in verdict["findings"]] == ["m0/gpu3", "m0/gpu5"]
 assert near(verdict["findings"][0]["share"], 0.25, 1e-6) and verdict["findings"][0]["kind"] == "link"
 END
 
+# A thing against its alternative: direct copies of all 30 pairs are slower than those by the host, 9.6 against 22.4 GB/s.
+ok import "$source_dir/tests/golden/import/p2p-6gpu-staging-wins.txt" -o staging.json
+exits 1 check staging.json
+stdout_matches '^  m0/gpu4 -> m0/gpu1 .* peer +9\.64 GB/s +22\.39 GB/s +43 %  by way of the host, as of all 30 pairs'
+stdout_has '1 finding; ' 'comparisons of alternatives'
+
 # Against a baseline: only what got worse.
 exits 1 check slow.json --baseline byteps-nvlink
 stdout_has 'byteps-nvlink'

@@ -8,12 +8,14 @@
 #include "core/units.hpp"
 #include "documents/document.hpp"
 #include "measuring.hpp"
+#include "present/monitor_text.hpp"
 #include "present/verdict_text.hpp"
 #include "verdict/verdict.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <numeric>
@@ -24,8 +26,11 @@
 namespace reckon {
 namespace {
 
+constexpr const char* k_nagios = "nagios";
+
 struct CheckArguments {
   std::string profile, baseline, require, output, budget;
+  std::string format = "text";
   bool json = false, quiet = false;
   ColorMode color = ColorMode::automatic;
 };
@@ -37,6 +42,10 @@ std::uint64_t machines_of(const Profile& profile) {
 
 int run_check(const CheckArguments& arguments) {
   const bool measures = arguments.profile.empty();
+  if (arguments.json && arguments.format != "text") {
+    fail(ErrorKind::usage, fmt::format("--json and --format {} both say what is printed; give one",
+                                       arguments.format));
+  }
   if (!measures && !(arguments.output.empty() && arguments.budget.empty())) {
     fail(ErrorKind::usage,
          "check PROFILE measures nothing: leave -o and --time away, or PROFILE to measure this "
@@ -81,6 +90,11 @@ int run_check(const CheckArguments& arguments) {
   const Verdict verdict = judge(profile, options);
   if (arguments.json) {
     write_file("-", canonical(to_json(verdict)));
+  } else if (arguments.format == "prometheus") {
+    write_file("-", prometheus_text(verdict));
+  } else if (arguments.format == k_nagios) {
+    write_file("-", nagios_text(verdict));
+    return static_cast<int>(nagios_state(verdict));
   } else if (!arguments.quiet || !verdict.passed()) {
     write_file("-", render(verdict, style_for(arguments.color, STDOUT_FILENO)));
     if (!arguments.output.empty()) {
@@ -89,6 +103,19 @@ int run_check(const CheckArguments& arguments) {
     }
   }
   return verdict.passed() ? k_exit_ok : k_exit_verdict;
+}
+
+/// For Nagios an error is a line and a status, too.
+int run_check_for(const CheckArguments& arguments) {
+  if (arguments.format != k_nagios) {
+    return run_check(arguments);
+  }
+  try {
+    return run_check(arguments);
+  } catch (const std::exception& e) {
+    write_file("-", nagios_text(e.what()));
+    return static_cast<int>(NagiosState::unknown);
+  }
 }
 
 } // namespace
@@ -112,13 +139,22 @@ void add_check_command(Arguments& program) {
               "File of the result: the profile that was measured; an older one is replaced")
       .type("PROFILE");
   command.option("--time", &arguments->budget, "Time that it may take: to measure, as for probe");
+  command
+      .option("--format", &arguments->format,
+              "Format of another program: that the verdict is for, text for people, prometheus for "
+              "node_exporter's textfile collector, nagios for a plug-in of Nagios: one line, with "
+              "its exit statuses")
+      .one_of({"text", "prometheus", k_nagios}, true)
+      .shows_default();
   command.option("-q,--quiet", &arguments->quiet, "Print nothing unless something is wrong");
   command.option("--json", &arguments->json, "JSON on standard output: one document");
   command.color(&arguments->color);
   command.renamed("--budget", "--time");
   command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 not "
-                 "available here; 130 interrupted.");
-  command.action([arguments] { return run_check(*arguments); });
+                 "available here; 130 interrupted. With --format nagios: 0 nothing wrong; 1 "
+                 "something is slow; 2 a fault or a missed requirement; 3 nothing judged, or an "
+                 "error.");
+  command.action([arguments] { return run_check_for(*arguments); });
 }
 
 } // namespace reckon

@@ -58,12 +58,6 @@ std::string side_by_side(const std::string& figures) {
   return figures.empty() ? "" : "<div class=\"figures\">\n" + figures + "</div>\n";
 }
 
-std::string finding_text(const Finding& f) {
-  return fmt::format("{}{}", f.what,
-                     f.share > 0 ? fmt::format(", {} of what it should be", percent_text(f.share))
-                                 : "");
-}
-
 // Of a profile.
 
 /// Why a part of a ceiling can be more than 100 %, if one is.

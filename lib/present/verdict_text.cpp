@@ -50,6 +50,13 @@ std::string disturbed_text(const Verdict& verdict) {
                            fmt::join(verdict.disturbed, ", "));
 }
 
+std::string finding_text(const Finding& finding) {
+  return fmt::format("{}{}", finding.what,
+                     finding.share > 0
+                         ? fmt::format(", {} of what it should be", percent_text(finding.share))
+                         : "");
+}
+
 std::string render(const Verdict& verdict, const Style& style) {
   const std::string rest = printable("; checked: " + checked(verdict));
   std::string out =

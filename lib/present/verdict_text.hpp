@@ -10,6 +10,8 @@ namespace reckon {
 
 /// What disturbed the measurement and what to do; empty: nothing did.
 [[nodiscard]] std::string disturbed_text(const Verdict& verdict);
+/// "PCIe link, 25 % of what it should be"
+[[nodiscard]] std::string finding_text(const Finding& finding);
 /// A verdict: one line that says whether anything is odd, a table of the odd places, a remedy for
 /// each, and one paragraph of what is unknown.
 [[nodiscard]] std::string render(const Verdict& verdict, const Style& style);

@@ -44,6 +44,40 @@ exits 1 check staging.json
 stdout_matches '^  m0/gpu4 -> m0/gpu1 .* peer +9\.64 GB/s +22\.39 GB/s +43 %  by way of the host, as of all 30 pairs'
 stdout_has '1 finding; ' 'comparisons of alternatives'
 
+# For monitoring: Prometheus' text format, each line by its grammar, and a plug-in's line with Nagios' exit statuses.
+sed 's/"name": "p2p-6gpu[^"]*"/"name": "a\\"b|\\\\c"/' staging.json > named.json
+exits 1 check named.json --format prometheus
+cp .last/stdout check.prom
+python3 - << 'END'
+import re
+families, samples = {}, {}
+for line in open("check.prom"):
+    kind = re.fullmatch(r"# (HELP|TYPE) ([a-z_:][a-z0-9_:]*) (.+)\n", line)
+    if kind:
+        assert (kind[1], kind[2]) not in families and (kind[1] == "HELP" or kind[3] == "gauge"), line
+        families[kind[1], kind[2]] = kind[3]
+        continue
+    found = re.fullmatch(r'([a-z_:][a-z0-9_:]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (\S+)\n', line)
+    assert found and ("TYPE", found[1]) in families and ("HELP", found[1]) in families, line
+    assert (found[1], found[2]) not in samples, line
+    samples[found[1], found[2]] = float(found[3])
+    assert 'profile="a\\"b|\\\\c"' in found[2], line
+assert len(samples) == 1 + 8 + 8 + 1, samples
+assert [v for (name, labels), v in samples.items() if "findings" in name and "alternative" in labels] == [1]
+assert [round(v, 2) for (name, _), v in samples.items() if "share" in name] == [0.43]
+END
+exits 1 check named.json --format nagios
+stdout_matches '^RECKON WARNING - a"b/.c: 1 finding: .* 43 % of what it should be \| findings=1;;;0 .*alternative=1;;;0'
+exits 0 check byteps-nvlink --format nagios
+stdout_matches '^RECKON OK - byteps-nvlink: no faults found \| findings=0;;;0 checked=[1-9][0-9]*;;;0 worst=100.0%;;;0;100 '
+exits 2 check slow.json --format nagios
+stdout_matches '^RECKON CRITICAL - '
+exits 3 check ace-torus --format nagios
+exits 3 check absent.json --format nagios
+stdout_matches '^RECKON UNKNOWN - .*absent.json'
+[ "$(wc -l < .last/stdout)" -eq 1 ]
+refused 'give one' check slow.json --json --format prometheus
+
 # Against a baseline: only what got worse.
 exits 1 check slow.json --baseline byteps-nvlink
 stdout_has 'byteps-nvlink'

@@ -84,6 +84,9 @@ inline constexpr std::array k_not_probed{
     k_memory_read,      k_memory_write,      k_numa_mixed,        k_loaded_latency,
     k_loaded_bandwidth, k_pair_time_by_size, k_pair_rate_by_size, k_sum_cached};
 
+/// Of what is imported, Profile::context: how long the tests of a file took, by the file's digest.
+inline constexpr const char* k_seconds_of = "seconds of ";
+
 // CellKey::direction.
 inline constexpr const char* k_one_way = "one_way";
 inline constexpr const char* k_two_way = "two_way";

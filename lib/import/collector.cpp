@@ -5,6 +5,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -109,6 +110,14 @@ void Collector::machines(const std::vector<std::string>& hosts) {
   m_machine = m_profile.machines.front().id;
 }
 
+std::vector<std::string> Collector::ids() const {
+  std::vector<std::string> ids;
+  for (const MachineGroup& machine : m_profile.machines) {
+    ids.push_back(machine.id);
+  }
+  return ids;
+}
+
 void Collector::host_name(const std::string& machine, std::string_view name) {
   for (MachineGroup& group : m_profile.machines) {
     if (group.id == machine && group.name.empty()) {
@@ -132,6 +141,12 @@ TopologyObject& Collector::object(const std::string& id, ObjectKind kind,
 std::string Collector::gpu(const std::string& machine, int index) {
   object(machine, ObjectKind::machine, "");
   return object(fmt::format("{}/gpu{}", machine, index), ObjectKind::gpu, machine).id;
+}
+
+std::string Collector::nic(const std::string& machine, const std::string& name) {
+  TopologyObject& nic = object(fmt::format("{}/{}", machine, name), ObjectKind::nic, machine);
+  nic.name = as_name(name);
+  return nic.id;
 }
 
 std::string Collector::numa_node(int index) {
@@ -251,6 +266,10 @@ Profile Collector::finish(const std::string& tool, std::string_view text, std::s
   const std::string digest = digest_of(text);
   m_profile.context[fmt::format("imported {}", digest.substr(7, 12))] =
       fmt::format("{}, {}, {}", tool, one_line(name), digest);
+  if (m_seconds > 0) {
+    m_profile.context[fmt::format("{}{}", k_seconds_of, digest.substr(7, 12))] =
+        fmt::format("{:.3g}", m_seconds);
+  }
   m_profile.context["topology"] =
       "not known: machines with the parts that were measured, without the tree between them";
   std::sort(m_profile.cells.begin(), m_profile.cells.end(),

@@ -31,6 +31,8 @@ public:
   [[nodiscard]] const std::string& machine() const { return m_machine; }
   /// Id of the group of machines of --machine.
   [[nodiscard]] const std::string& group() const { return m_profile.machines.front().id; }
+  /// Ids of the machines of machines().
+  [[nodiscard]] std::vector<std::string> ids() const;
   /// Adds several machines, by their host names, in their order.
   void machines(const std::vector<std::string>& hosts);
   /// The name of a machine. The first name is kept.
@@ -39,6 +41,8 @@ public:
   [[nodiscard]] std::string gpu(int index) { return gpu(m_machine, index); }
   [[nodiscard]] std::string gpu(const std::string& machine, int index);
   [[nodiscard]] std::string numa_node(int index);
+  /// Of a NIC by what its system calls it, "mlx5_3".
+  [[nodiscard]] std::string nic(const std::string& machine, const std::string& name);
   /// Facts about a GPU; empty texts are ignored.
   void describe_gpu(const std::string& id, std::string_view name, std::string_view pci_address);
 
@@ -50,6 +54,9 @@ public:
               const std::string& reason);
   /// A line of the profile's context.
   void note(const std::string& name, std::string_view text);
+
+  /// A measurement took so long, beside its start and end.
+  void took(double seconds) { m_seconds += seconds; }
 
   /// A part of the file that a profile cannot express, or that is unknown here.
   void left_out(std::string_view what);
@@ -74,6 +81,7 @@ private:
   std::map<std::string, std::size_t> m_objects;
   std::vector<std::string> m_left_out;
   std::vector<std::string> m_cut_off;
+  double m_seconds = 0; ///< that the tests of the file took; 0: unknown
 };
 
 /// A row that is not whole: in it the run ended, unless something follows.

@@ -2,6 +2,7 @@
 #include "import/nccl_cells.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace reckon::import_detail {
@@ -153,6 +155,8 @@ CellKey NcclCells::key_of(const Where& where, const NcclRow& row) const {
   }
   if (m_single) {
     key.from = m_out.machine();
+  } else if (m_hosts.size() == 2 && row.root == "-1") {
+    std::tie(key.from, key.to) = std::pair(m_out.ids().front(), m_out.ids().back());
   }
   if (row.root != "-1") {
     const auto rank = index_of(row.root);
@@ -178,13 +182,37 @@ bool NcclCells::add(const Where& where, const NcclRow& row, const NcclHalf& half
     m_out.absent(key, k_time, CellStatus::mismatch,
                  fmt::format("nccl-tests found {} wrong values", half.wrong));
     return false;
-  } else if (half.iterations_us.empty()) {
-    m_out.add(key, k_time, half.time_us * 1e-6, m_remark);
+  } else {
+    keep_longest(row, half.time_us);
+    if (half.iterations_us.empty() && m_known) {
+      m_out.add(key, k_time, half.time_us * 1e-6, m_remark);
+    }
   }
   for (const double us : half.wrong > 0 ? std::span<const double>() : half.iterations_us) {
     m_out.add(key, k_time, us * 1e-6, m_remark);
   }
   return true;
+}
+
+void NcclCells::keep_longest(const NcclRow& row, double time_us) {
+  m_out.took(time_us * 1e-6 * static_cast<double>(m_runs));
+  if (m_hosts.size() == 2 && m_groups < 2 && !m_collective->has_root &&
+      row.bytes > m_longest.bytes) {
+    const double factor = m_collective->bus_factor(static_cast<double>(m_gpus.size()));
+    m_longest = {row.bytes, factor * static_cast<double>(row.bytes) / time_us * 1e6};
+  }
+}
+
+void NcclCells::end_table() {
+  const auto [bytes, rate] = std::exchange(m_longest, {});
+  CellKey key{.test = k_pair_bandwidth, .bytes = bytes, .direction = k_two_way};
+  key.sources = static_cast<int>(m_gpus.size());
+  key.transport = m_known && bytes > 0 ? fmt::format("nccl {}", m_collective->name) : "nccl";
+  std::tie(key.from, key.to) = std::pair(m_out.ids().front(), m_out.ids().back());
+  for (int way = 0; way < 2 && bytes > 0; ++way) {
+    m_out.add(key, k_rate, rate, "bus bandwidth");
+    std::swap(key.from, key.to);
+  }
 }
 
 } // namespace reckon::import_detail

@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "import/collective_names.hpp"
 #include "import/collector.hpp"
+#include "import/message_cells.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +61,13 @@ public:
   /// The ranks of the rows that follow. Throws Error{input} where they are on other machines than
   /// those before, and where groups have different numbers of ranks.
   void place(const Where& where, const std::vector<NcclRank>& ranks);
-  void set_collective(const Collective& collective) { m_collective = &collective; }
+  /// `known`: whether it is this one, and not another of the same bus bandwidth.
+  void set_collective(const Collective& collective, bool known = true) {
+    m_collective = &collective;
+    m_known = known;
+  }
+  /// How often the operation of each row that follows was made; 0: not said.
+  void set_runs(std::uint64_t runs) { m_runs = runs; }
   /// A remark on the cells that follow.
   void set_remark(std::string remark) { m_remark = std::move(remark); }
 
@@ -71,9 +78,12 @@ public:
   /// Throws Error{input} for a root, a type or an operation that cannot be. False: the values are
   /// wrong.
   bool add(const Where& where, const NcclRow& row, const NcclHalf& half);
+  /// The table is over: what two machines sent each other in its longest row, both ways at once.
+  void end_table();
 
 private:
   [[nodiscard]] CellKey key_of(const Where& where, const NcclRow& row) const;
+  void keep_longest(const NcclRow& row, double time_us);
 
   Collector& m_out;
   const Collective* m_collective = nullptr;
@@ -83,6 +93,9 @@ private:
   std::size_t m_groups = 1;
   bool m_single = true;  ///< whether all are on one machine
   bool m_inside = false; ///< whether each of several groups is
+  bool m_known = true;
+  std::uint64_t m_runs = 0;
+  MessageRow m_longest; ///< of two machines: bus bandwidth, each way
 };
 
 /// Whether a text is what -J writes, and its profile.

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace reckon::import_detail {
@@ -105,6 +106,7 @@ private:
         close_table(at);
       }
       m_collective = found;
+      m_known = true;
     }
   }
 
@@ -118,6 +120,7 @@ private:
       m_remark = one_line(m_lines[at].substr(2));
     } else if (has("minBytes") && has("maxBytes") && has("step:")) {
       sizes(at, words);
+      runs(at, words);
     } else if (words.size() > 4 && words[1] == "Reducing" && words[2] == "maxBytes" && m_sizes) {
       m_sizes->max = m_lines.count(at, words[4], "maxBytes");
     } else if (words.size() > 3 && words[1] == "Rank" && has("device")) {
@@ -150,6 +153,16 @@ private:
                     .max = m_lines.count(at, after("maxBytes"), "maxBytes"),
                     .step = m_lines.count(at, step.substr(0, unit), "the step"),
                     .is_factor = step.substr(unit) == "(factor)"};
+  }
+
+  /// "warmup iters: 5 iters: 20": how often each row's operation was made.
+  void runs(std::size_t at, const std::vector<std::string_view>& words) {
+    std::uint64_t runs = 0;
+    for (std::size_t i = 1; i + 1 < words.size(); ++i) {
+      const bool counts = words[i] == "iters:" && words[i - 1] != "agg";
+      runs += counts ? m_lines.count(at, words[i + 1], "iters") : 0;
+    }
+    m_cells.set_runs(runs);
   }
 
   /// The row's size should be the next one. Sizes begin again with each type, operation and root.
@@ -185,6 +198,7 @@ private:
     }
     m_ended = true;
     m_sizes.reset();
+    m_cells.end_table();
   }
 
   void end_table(std::size_t at, bool failed) {
@@ -198,6 +212,7 @@ private:
     }
     m_ended = true;
     m_sizes.reset();
+    m_cells.end_table();
   }
 
   /// #  Rank  0 Group  0 Pid 6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3
@@ -301,7 +316,7 @@ private:
     choose_collective(at, head);
     list_ranks(at, head);
     m_cells.place({m_lines, at}, m_ranks);
-    m_cells.set_collective(*m_collective);
+    m_cells.set_collective(*m_collective, m_known);
     m_cells.set_remark(std::exchange(m_remark, ""));
     m_head = head;
     m_expected = m_sizes ? m_sizes->list(m_lines.size()) : std::vector<std::uint64_t>();
@@ -405,6 +420,7 @@ private:
                                      m_collective->name, m_asked->name));
       }
       m_collective = m_asked;
+      m_known = true;
     }
     // "# Collective test concluded: all_reduce_perf" stands below the table.
     for (std::size_t later = at; m_collective == nullptr && later < m_lines.size(); ++later) {
@@ -415,6 +431,7 @@ private:
     if (m_collective == nullptr) {
       const Hints known = hints(at, head);
       std::vector<std::string_view> names;
+      std::set<double> factors;
       for (const Collective& c : collectives()) {
         const auto [least, most] = known.ranks(c);
         const bool fits = m_ranks.empty() ? least <= most : known.fit(c, ranks_of_group(m_ranks));
@@ -422,12 +439,24 @@ private:
         if (fits && c.has_root == known.has_root &&
             (c.sums == known.sums || c.name == "sendrecv")) {
           names.push_back(c.name);
+          factors.insert(c.bus_factor(2));
+          m_collective = &c;
         }
+      }
+      m_known = false;
+      if (factors.size() == 1 && is_pair() && !known.has_root) {
+        return;
       }
       m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective {}",
                                    names.empty() ? "NAME, one of " + collective_names()
                                                  : fmt::format("{}", fmt::join(names, " or "))));
     }
+  }
+
+  /// One rank on each of two machines: what they send each other has one bus bandwidth, whichever
+  /// collective it is.
+  [[nodiscard]] bool is_pair() const {
+    return m_ranks.size() == 2 && m_ranks[0].host != m_ranks[1].host;
   }
 
   void row(std::size_t at, const std::vector<std::string_view>& printed) {
@@ -498,6 +527,7 @@ private:
   const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
+  bool m_known = true; ///< whether it is this one, and not another of the same bus bandwidth
   std::string m_version;
   std::vector<NcclRank> m_ranks;
   std::optional<Head> m_head;

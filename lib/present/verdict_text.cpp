@@ -40,6 +40,24 @@ std::string checked(const Verdict& verdict) {
   return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// "to be certain, run next: a with b, c with d; then a with c (2 rounds, about 20 s)"
+std::string next_text(const NextPairs& next) {
+  std::vector<std::string> rounds;
+  std::size_t count = 0;
+  for (const auto& round : next.rounds) {
+    std::vector<std::string> pairs;
+    for (const auto& [from, to] : round) {
+      pairs.push_back(fmt::format("{} with {}", from, to));
+    }
+    count += pairs.size();
+    rounds.push_back(fmt::format("{}", fmt::join(pairs, ", ")));
+  }
+  return fmt::format(
+      "to be certain, run next: {} ({} in {}, about {:.2g} s {})", fmt::join(rounds, "; then "),
+      counted(count, "pair"), counted(next.rounds.size(), "round"), next.seconds,
+      next.seconds_known ? "as these tests took, beside their starts" : "at 10 s a test");
+}
+
 } // namespace
 
 std::string disturbed_text(const Verdict& verdict) {
@@ -99,6 +117,9 @@ std::string render(const Verdict& verdict, const Style& style) {
       out += folded(printable(fmt::format("  {}: {}", fmt::join(remedies[remedy], ", "), remedy)),
                     style);
     }
+  }
+  if (!verdict.next.rounds.empty()) {
+    out += "\n" + folded(printable(next_text(verdict.next)), style);
   }
   if (!verdict.unknown.empty()) {
     out += "\n" +

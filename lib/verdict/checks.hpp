@@ -35,7 +35,7 @@ inline constexpr double k_least_of_link = 0.6;
 
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string unit);
-/// A group of one machine by that machine's own name; any other id unchanged.
+/// A group of one machine, and its parts, by that machine's own name; any other id unchanged.
 [[nodiscard]] std::string shown_place(const Profile& profile, const std::string& id);
 [[nodiscard]] std::string to_place(const std::string& from, const std::string& to);
 /// The quantity of a cell, without its places.

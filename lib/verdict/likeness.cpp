@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/csv.hpp"
+#include "core/name_ranges.hpp"
 #include "documents/cells.hpp"
 #include "documents/contention.hpp"
 #include "stats/rank_test.hpp"
@@ -6,6 +8,7 @@
 #include "topology/paths.hpp"
 #include "verdict/checks.hpp"
 #include "verdict/odd_ones.hpp"
+#include "verdict/suspects.hpp"
 
 #include <fmt/format.h>
 
@@ -48,6 +51,13 @@ double tolerance_of(const Group& group) {
   return std::min(tolerance, 0.9);
 }
 
+/// Whether the samples of a cell do not tell it from those of others, one of `group` cells.
+bool is_noise(const Cell& cell, const std::vector<double>& others, std::size_t group) {
+  const double alpha = k_alpha / static_cast<double>(group);
+  const auto p = rank_test(cell.samples, others, alpha);
+  return p ? *p >= alpha : cell.status == CellStatus::noisy;
+}
+
 class Measured {
 public:
   Measured(const Profile& profile, Verdict& verdict) : m_profile(profile), m_verdict(verdict) {
@@ -67,12 +77,17 @@ public:
 
   void check() {
     for (const auto& [key, group] : groups()) {
+      if (are_pairs(*group.front())) {
+        pairs(group);
+        continue;
+      }
       const std::set<std::string> odd_from = odd_places(group, &CellKey::from, {});
       std::set<std::string> odd = odd_places(group, &CellKey::to, odd_from);
       odd.insert(odd_from.begin(), odd_from.end());
       odd_pairs(group, odd);
     }
     copies();
+    tell_next_pairs();
   }
 
 private:
@@ -112,7 +127,8 @@ private:
         return o.kind == ObjectKind::gpu || o.kind == ObjectKind::nic ||
                o.kind == ObjectKind::numa_node || o.kind == ObjectKind::memory_device;
       };
-      if (is_end(*a->object) && is_end(*b->object)) {
+      const bool one_machine = from.substr(0, from.find('/')) == to.substr(0, to.find('/'));
+      if (one_machine && is_end(*a->object) && is_end(*b->object)) {
         const Path path = path_between(m_profile.topology, from, to);
         way = fmt::format("{} over {} links", path.text(), path.links.size());
       }
@@ -125,7 +141,9 @@ private:
   [[nodiscard]] std::vector<std::pair<CellKey, Group>> groups() const {
     std::map<std::pair<CellKey, std::string>, std::map<std::uint64_t, Group>> by_size;
     for (const Cell& cell : m_profile.cells) {
-      if (!cell.has_value() || is_contention(cell.key) || cell.key.test == k_fabric_window) {
+      // Of collectives between two machines there is pair_bandwidth, too.
+      if (!cell.has_value() || is_contention(cell.key) || cell.key.test == k_fabric_window ||
+          (cell.key.test.starts_with("nccl_") && !cell.key.to.empty())) {
         continue;
       }
       if (const auto like = relation(cell.key.from, cell.key.to)) {
@@ -228,6 +246,92 @@ private:
     }
   }
 
+  /// Rates between machines, or between NICs of two machines.
+  [[nodiscard]] bool are_pairs(const Cell& cell) const {
+    const Place* const from = place(cell.key.from);
+    return cell.unit == k_bytes_per_second && !cell.key.to.empty() &&
+           cell.key.from != cell.key.to && place(cell.key.to) != nullptr &&
+           (from->object == nullptr || from->object->kind == ObjectKind::nic);
+  }
+
+  void pairs(const Group& group) {
+    const double tolerance = tolerance_of(group);
+    std::vector<PairRate> rates;
+    for (const Cell* cell : group) {
+      rates.push_back({cell->key.from, cell->key.to, cell->p50});
+    }
+    const double expected = healthy_rate(rates, tolerance);
+    const auto is_slow = [&](const Cell* cell) { return cell->p50 < (1 - tolerance) * expected; };
+    std::vector<double> healthy;
+    for (const Cell* cell : group) {
+      if (!is_slow(cell)) {
+        healthy.insert(healthy.end(), cell->samples.begin(), cell->samples.end());
+      }
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (is_slow(group[i]) && is_noise(*group[i], healthy, group.size())) {
+        rates[i].rate = expected;
+      }
+    }
+    m_verdict.checks[FindingKind::like] += group.size();
+    const PairVerdict found = judge_pairs(rates, tolerance);
+    if (found.differ) {
+      m_verdict.unknown.push_back(
+          fmt::format("whether the ends of {} are meant to differ: half of them are slow, or a "
+                      "path of each",
+                      setting_of(group.front()->key)));
+    }
+    for (const Suspect& suspect : found.suspects) {
+      tell(suspect, *group.front(), found.expected);
+    }
+    m_next.insert(found.next.begin(), found.next.end());
+  }
+
+  void tell(const Suspect& suspect, const Cell& cell, double expected) {
+    const bool path = !suspect.b.empty();
+    std::vector<std::string> with;
+    for (const std::string& other : suspect.with) {
+      with.push_back(shown_place(m_profile, other));
+    }
+    const std::string against =
+        path              ? (suspect.certain ? "both ends are faster with others"
+                                             : "suspect: or one of its ends is slow")
+        : suspect.certain ? fmt::format("slow with {}, which are faster with others", first_names(with))
+        : with.empty()    ? "suspect: measured only with what is slow"
+                          : fmt::format("suspect: or its path to {}", with.front());
+    const std::string from = shown_place(m_profile, suspect.a);
+    m_verdict.findings.push_back(
+        {.kind = suspect.certain ? FindingKind::like : FindingKind::suspect,
+         .place = path ? to_place(from, shown_place(m_profile, suspect.b)) : from,
+         .what = setting_of(cell.key),
+         .value = number_side(suspect.rate, cell.unit),
+         .expected = number_side(expected, cell.unit),
+         .against = against,
+         .remedy = suspect.certain ? remedy_for(m_profile, path ? "" : suspect.a)
+                                   : "one of these is slow: run the pairs below, then check again",
+         .share = suspect.rate / expected});
+  }
+
+  void tell_next_pairs() {
+    constexpr double k_usual_seconds = 10;
+    NextPairs& next = m_verdict.next;
+    for (const auto& round : rounds_of({m_next.begin(), m_next.end()})) {
+      auto& pairs = next.rounds.emplace_back();
+      for (const auto& [a, b] : round) {
+        pairs.emplace_back(shown_place(m_profile, a), shown_place(m_profile, b));
+      }
+    }
+    double seconds = 0;
+    for (const auto& [name, value] : m_profile.context) {
+      if (name.starts_with(k_seconds_of)) {
+        seconds = std::max(seconds, finite_number(value).value_or(0));
+      }
+    }
+    next.seconds_known = seconds > 0;
+    next.seconds =
+        static_cast<double>(next.rounds.size()) * (seconds > 0 ? seconds : k_usual_seconds);
+  }
+
   /// Copies between a GPU and its own processor, and between GPUs whose links or switch they share,
   /// against the slowest link on their way.
   void copies() {
@@ -283,6 +387,7 @@ private:
   const Profile& m_profile;
   Verdict& m_verdict;
   std::map<std::string, Place> m_places;
+  std::set<PairOfPlaces> m_next;
 };
 
 } // namespace
@@ -303,11 +408,8 @@ OddOnes odd_cells(const std::vector<const Cell*>& group) {
       others.insert(others.end(), group[i]->samples.begin(), group[i]->samples.end());
     }
   }
-  const double alpha = k_alpha / static_cast<double>(group.size());
-  std::erase_if(odd.places, [&](std::size_t i) {
-    const auto p = rank_test(group[i]->samples, others, alpha);
-    return p ? *p >= alpha : group[i]->status == CellStatus::noisy;
-  });
+  std::erase_if(odd.places,
+                [&](std::size_t i) { return is_noise(*group[i], others, group.size()); });
   return odd;
 }
 

@@ -28,9 +28,17 @@ Side number_side(double number, std::string unit) {
 }
 
 std::string shown_place(const Profile& profile, const std::string& id) {
-  const auto group = std::ranges::find_if(
-      profile.machines, [&](const MachineGroup& m) { return m.id == id && m.members.size() == 1; });
-  return group == profile.machines.end() ? id : group->members.front();
+  const std::size_t end = std::min(id.find('/'), id.size());
+  const auto group = std::ranges::find(profile.machines, id.substr(0, end), &MachineGroup::id);
+  if (group == profile.machines.end() || group->count > 1) {
+    return id;
+  }
+  if (group->members.size() == 1) {
+    return end == id.size() ? group->members.front() : id;
+  }
+  const bool tells = profile.machines.size() > 1 && !group->name.empty() &&
+                     std::ranges::count(profile.machines, group->name, &MachineGroup::name) == 1;
+  return tells ? group->name + id.substr(end) : id;
 }
 
 std::string to_place(const std::string& from, const std::string& to) {
@@ -62,9 +70,9 @@ std::string remedy_for(const Profile& profile, const std::string& id) {
            "memory`)";
   }
   const bool machine = std::ranges::any_of(profile.machines, [&](const MachineGroup& m) {
-    return m.id == id || std::ranges::find(m.members, id) != m.members.end();
+    return m.id == id || m.name == id || std::ranges::find(m.members, id) != m.members.end();
   });
-  if (machine) {
+  if (machine || (object != nullptr && object->kind == ObjectKind::nic)) {
     return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
            "switch's port; and who else runs there";
   }
@@ -299,6 +307,9 @@ bool goes_with(const Finding& finding, const Finding& known) {
     return false;
   }
   const bool cause = known.kind <= FindingKind::alternative && known.kind != FindingKind::data;
+  if (finding.kind == FindingKind::suspect && known.kind == FindingKind::suspect) {
+    return finding.place == known.place;
+  }
   return (cause && is_at(finding.place, known.place)) ||
          (known.kind == finding.kind && known.place == finding.place);
 }
@@ -344,6 +355,8 @@ std::string_view name_of(FindingKind kind) {
     return "link";
   case FindingKind::like:
     return "like";
+  case FindingKind::suspect:
+    return "suspect";
   case FindingKind::alternative:
     return "alternative";
   case FindingKind::ceiling:
@@ -402,7 +415,19 @@ Json to_json(const Verdict& verdict) {
   for (const auto& [kind, count] : verdict.checks) {
     checks[std::string(name_of(kind))] = count;
   }
+  Json rounds = Json::array();
+  for (const auto& round : verdict.next.rounds) {
+    Json pairs = Json::array();
+    for (const auto& [from, to] : round) {
+      pairs.push_back({{"from", from}, {"to", to}});
+    }
+    rounds.push_back(std::move(pairs));
+  }
   return {{"schema", "verdict"},
+          {"next",
+           {{"rounds", rounds},
+            {"seconds", verdict.next.seconds},
+            {"seconds_known", verdict.next.seconds_known}}},
           {"profile", verdict.name},
           {"passed", verdict.passed()},
           {"disturbed", verdict.disturbed},

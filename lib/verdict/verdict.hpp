@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -19,6 +20,7 @@ enum class FindingKind {
   data,          ///< a measurement failed, or moved wrong data
   link,          ///< a link, a port or a memory is below its maximum, or below equal ones
   like,          ///< measured: slower than its neighbours by more than the noise
+  suspect,       ///< one of several places, of which one makes pairs slow
   alternative,   ///< slower than another way, the other direction or each of its parts alone
   contradiction, ///< measured: more than the link on its way carries
   ceiling,       ///< measured: far below the described rate of the link
@@ -39,6 +41,14 @@ struct Finding {
   std::uint64_t others = 0; ///< further findings of this place that follow from it or resemble it
 };
 
+/// Pairs of machines or NICs whose rates would tell which suspect it is.
+struct NextPairs {
+  /// By rounds: those of one can run at once, because they share no machine. Empty: none.
+  std::vector<std::vector<std::pair<std::string, std::string>>> rounds;
+  double seconds = 0;         ///< of all rounds, as long as the tests took that are known
+  bool seconds_known = false; ///< else as pairs usually take
+};
+
 struct Verdict {
   std::string name; ///< of the profile
   /// At most one of each place and kind, the most serious first. Measurements at a place whose link
@@ -51,6 +61,7 @@ struct Verdict {
   std::vector<std::string> disturbed;
   /// The number of judged facts and quantities, by their standard.
   std::map<FindingKind, std::uint64_t> checks;
+  NextPairs next{};
   [[nodiscard]] bool passed() const { return findings.empty(); }
 };
 
@@ -63,6 +74,7 @@ struct VerdictOptions {
 /// Judges a machine, or a cluster, by its profile alone:
 /// - links against what they could be, parts against those that are alike, measured cells against
 ///   those of places that are alike and against what the links are said to carry;
+/// - pairs of machines or NICs for the place or the path that makes them slow (judge_pairs());
 /// - a thing against its alternative: direct copies and staged ones, one direction and the other,
 ///   all at once and each alone, a port and the PCIe link below it;
 /// - rates against those of what they pass (contradictions_of());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
 #include "imported.hpp"

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
+#include "documents/cells.hpp"
 #include "documents/json.hpp"
 #include "imported.hpp"
 #include "support/messages.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 namespace reckon {
 namespace {
@@ -349,6 +353,42 @@ TEST(Messages, pairs_of_the_same_machines_go_together_and_others_make_more_machi
   merge_import(p, of_pair(k_two_way_gbits, "m1,m2"));
   EXPECT_THAT(p.machines.front().members, ElementsAre("m0", "m1", "m2"));
   EXPECT_EQ(p.machines.front().count, 3U);
+}
+
+/// Of one rank on each of two machines, whose command line is not in the file.
+std::string pair_log(const std::string& a, const std::string& b, double microseconds) {
+  const double rate = 268435456 / microseconds * 1e-3;
+  return fmt::format(
+      "# nThread 1 nGpus 1 minBytes 268435456 maxBytes 268435456 step: 2(factor) warmup iters: 5 "
+      "iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+      "#  Rank  0 Group  0 Pid 1 on {} device  0 [0x8d] NVIDIA H100\n"
+      "#  Rank  1 Group  0 Pid 2 on {} device  0 [0x8d] NVIDIA H100\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n"
+      "   268435456      67108864     float     sum      -1  {:.1f}  {:.2f}  {:.2f}      0\n"
+      "# Out of bounds values : 0 OK\n",
+      a, b, microseconds, rate, rate);
+}
+
+TEST(NcclTests, pairs_of_machines_have_a_rate_whichever_collective_it_was) {
+  Profile all = imported(pair_log("a", "b", 10000));
+  EXPECT_THAT(all.select({.test = k_pair_bandwidth}), SizeIs(2));
+  EXPECT_EQ(all.cells.size(), 2U) << "all_reduce or sendrecv: no cell of either";
+  EXPECT_NEAR(all.cells[0].p50, 26.8435456e9, 1e6);
+  // 25 times 10 ms.
+  const auto seconds = std::ranges::find_if(
+      all.context, [](const auto& entry) { return entry.first.starts_with(k_seconds_of); });
+  ASSERT_NE(seconds, all.context.end());
+  EXPECT_EQ(seconds->second, "0.25");
+  // Other hosts become other machines, and no sample of the same pair.
+  merge_import(all, with_ids_by_name(imported(pair_log("c", "b", 20000)), all));
+  ASSERT_EQ(all.machines.size(), 3U);
+  EXPECT_EQ(all.machines[2].name, "c");
+  EXPECT_NEAR(all.select({.test = k_pair_bandwidth, .from = "m2", .to = "m1"}).at(0)->p50, 13.4e9,
+              0.1e9);
+  EXPECT_EQ(all.cells.size(), 4U);
+  // Of one machine the two collectives differ: it must be said.
+  EXPECT_THAT(complaint(pair_log("a", "a", 10000)), test::Says("--collective"));
 }
 
 } // namespace

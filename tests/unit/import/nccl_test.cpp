@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "documents/cells.hpp"
 #include "imported.hpp"
 #include "support/messages.hpp"
 
@@ -219,7 +220,16 @@ TEST(NcclTests, ranks_of_several_machines_make_several_machines) {
   EXPECT_EQ(p.machines[1].id, "m1");
   EXPECT_EQ(p.machines[1].name, "GENOA-02");
   EXPECT_NE(p.topology.find("m1/gpu3"), nullptr);
-  EXPECT_EQ(p.cells.front().key.from, "");
+  EXPECT_EQ(p.cells.front().key.from, "m0");
+  EXPECT_EQ(p.cells.front().key.to, "m1");
+  // What the two reach, each way: the longest row's bus bandwidth, 1.5 * 134217728 B / 7384.4 us.
+  for (const char* from : {"m0", "m1"}) {
+    const auto pair = p.select({.test = k_pair_bandwidth, .from = from});
+    ASSERT_EQ(pair.size(), 1U);
+    EXPECT_NEAR(pair[0]->p50, 27.26e9, 0.01e9);
+    EXPECT_EQ(pair[0]->key.transport, "nccl all_reduce");
+    EXPECT_EQ(pair[0]->key.direction, k_two_way);
+  }
 }
 
 TEST(NcclTests, bad_rows_are_named_by_line) {

@@ -49,8 +49,10 @@ TEST(MonitorText, PutsANagiosResultOnOneLine) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '|'), 1);
   EXPECT_THAT(text, HasSubstr("RECKON WARNING - a/b"));
   EXPECT_THAT(text, HasSubstr("; and 2 more | findings=5;;;0 checked=7;;;0 worst=25.6%;;;0;100 "));
-  EXPECT_THAT(text, EndsWith(" like=2;;;0 alternative=0;;;0 contradiction=0;;;0 ceiling=1;;;0 "
-                             "requirement=0;;;0 baseline=2;;;0\n"));
+  EXPECT_THAT(
+      text,
+      EndsWith(" like=2;;;0 suspect=0;;;0 alternative=0;;;0 contradiction=0;;;0 ceiling=1;;;0 "
+               "requirement=0;;;0 baseline=2;;;0\n"));
   EXPECT_EQ(nagios_text("no | file\n"), "RECKON UNKNOWN - no / file?\n");
 }
 

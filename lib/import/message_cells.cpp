@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace reckon::import_detail {
@@ -16,10 +17,94 @@ bool is_shorter(const MessageRow& a, const MessageRow& b) {
   return a.bytes < b.bytes;
 }
 
+/// The name behind user@ of a prompt, "root@node-a:~#" or "[me@node-a work]$"; empty: none.
+std::string_view host_of_prompt(std::string_view word) {
+  const std::size_t at = word.find('@');
+  word.remove_prefix(at == word.npos ? word.size() : at + 1);
+  return word.substr(0, word.find_first_of(":]$#>"));
+}
+
+/// "node-a:8,node-b:8" of a launcher.
+std::vector<std::string> host_list(std::string_view list) {
+  std::vector<std::string> hosts;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    const std::string_view host = list.substr(0, end);
+    hosts.emplace_back(host.substr(0, host.find(':')));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return hosts;
+}
+
+bool is_benchmark(std::string_view word) {
+  word = word.substr(word.find_last_of('/') + 1);
+  return word.starts_with("osu_") || ((word.starts_with("ib_") || word.starts_with("raw_eth")) &&
+                                      (word.ends_with("_bw") || word.ends_with("_lat")));
+}
+
+/// The two machines of the command line above the output: a launcher's list, or where perftest's
+/// client ran (the prompt, or ssh) and its last argument, the server. Empty: not said.
+std::vector<std::string> named_hosts(const TextLines& lines) {
+  constexpr std::array<std::string_view, 8> k_lists{"-H",      "-host", "--host",     "-hosts",
+                                                    "--hosts", "-w",    "--nodelist", "-hostlist"};
+  // Of perftest's other options the next word is the server.
+  constexpr std::array<std::string_view, 12> k_flags{"-a",
+                                                     "-b",
+                                                     "-F",
+                                                     "-R",
+                                                     "-N",
+                                                     "-z",
+                                                     "-e",
+                                                     "--all",
+                                                     "--bidirectional",
+                                                     "--report_gbits",
+                                                     "--CPU-freq",
+                                                     "--rdma_cm"};
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    const std::vector<std::string_view> words = words_of(lines[at]);
+    const auto called = std::ranges::find_if(words, &is_benchmark);
+    if (called == words.end()) {
+      continue;
+    }
+    std::string client;
+    for (auto word = words.begin(); word != called; ++word) {
+      const std::size_t equals = std::min(word->find('='), word->size());
+      const bool list = std::ranges::find(k_lists, word->substr(0, equals)) != k_lists.end();
+      const std::string_view value = equals < word->size() ? word->substr(equals + 1) : *(word + 1);
+      if (auto hosts = host_list(list ? value : ""); hosts.size() == 2) {
+        return hosts;
+      }
+      const std::string_view host = *word == "ssh" ? *(word + 1) : host_of_prompt(*word);
+      client = host.empty() ? client : std::string(host);
+    }
+    const std::string_view server = words.back();
+    const std::string_view before = words[words.size() - std::min<std::size_t>(2, words.size())];
+    const bool value = before.starts_with('-') && !before.starts_with("--report") &&
+                       std::ranges::find(k_flags, before) == k_flags.end();
+    if (!client.empty() && called != words.end() - 1 && !server.starts_with('-') && !value) {
+      return {client, std::string(server)};
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 MessageCells::MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out)
-    : m_lines(lines), m_out(out), m_ends(machine_ids(options)) {}
+    : m_lines(lines), m_out(out), m_ends(machine_ids(options)) {
+  if (const std::vector<std::string> hosts = named_hosts(lines);
+      m_ends.size() == 1 && hosts.size() == 2 && hosts[0] != hosts[1]) {
+    m_out.machines(hosts);
+    m_named = m_out.ids();
+    m_ends = m_named;
+  }
+}
+
+void MessageCells::use_device(const std::string& name) {
+  for (std::size_t i = 0; i < m_named.size(); ++i) {
+    m_ends[i] = m_out.nic(m_named[i], name);
+  }
+}
 
 bool MessageCells::check(const MessageTable& table) const {
   if (m_ends.size() != 2) {
@@ -72,6 +157,9 @@ void MessageCells::add(const MessageTable& table, CellKey key, std::string_view 
 
 void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::string_view unit,
                               double value) {
+  if (!m_named.empty()) {
+    return;
+  }
   key.from = m_out.group();
   key.transport = table.transport;
   if (value > 0 && table.memory_known && !table.gpus[0] && !table.gpus[1]) {

@@ -45,7 +45,8 @@ struct MessageTable {
 /// Measurements of two processes as a profile's cells: for two machines the cases of pairs, and
 /// each one's latency and port for plans; for one machine the cases of its probe. With memory of a
 /// GPU the cases are those of pairs, whose ends are GPUs; they say nothing of a machine's port. The
-/// outputs do not name the machines: --machine FIRST,SECOND.
+/// outputs do not name the machines: --machine FIRST,SECOND, or the command line above them does.
+/// Machines that it names are of one pair of many: what they have for plans is left out.
 class MessageCells {
 public:
   MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
@@ -56,6 +57,9 @@ public:
   /// Rates of streams of messages, one way, or `two_way`: the sum of both, as the tools print it.
   /// Throws as times().
   void rates(const MessageTable& table, bool two_way);
+  /// The device that both processes use, "mlx5_3". Where the command line names the machines, the
+  /// ends are their NICs from here on.
+  void use_device(const std::string& name);
 
 private:
   /// Whether the table has rows.
@@ -70,6 +74,7 @@ private:
   const TextLines& m_lines;
   Collector& m_out;
   std::vector<std::string> m_ends;
+  std::vector<std::string> m_named; ///< machines that the command line names, by id
 };
 
 } // namespace reckon::import_detail

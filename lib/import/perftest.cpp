@@ -348,6 +348,8 @@ private:
       return;
     }
     const double rate = value * m_unit;
+    const auto iterations = static_cast<double>(m_lines.count(at, words[1], "#iterations"));
+    m_out.took(rate > 0 ? static_cast<double>(bytes) * iterations / rate : 0);
     if (m_message_rate) {
       const double messages = m_lines.number(at, words[*m_message_rate], "MsgRate") * 1e6;
       check_rate(at, rate, messages * static_cast<double>(bytes), static_cast<double>(bytes));
@@ -399,6 +401,7 @@ private:
     }
     if (!test.device.empty()) {
       m_devices.say(m_lines, m_table.line, "device", "device " + test.device);
+      m_cells.use_device(test.device);
     }
     const bool read = test.verb->name == "read";
     m_table.what = test.title;

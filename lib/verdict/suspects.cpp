@@ -65,6 +65,7 @@ public:
       }
     }
     paths();
+    whole_machines();
     std::set<std::string> ends; // of paths that are slow for certain
     for (const Suspect& suspect : m_out.suspects) {
       if (!suspect.b.empty() && suspect.certain) {
@@ -106,6 +107,30 @@ private:
       if (is_below(rate, m_out.expected) && !explains(a) && !explains(b)) {
         const bool both_can = is_below(rate, m_best[a]) && is_below(rate, m_best[b]);
         m_out.suspects.push_back({.a = a, .b = b, .rate = rate, .certain = both_can, .with = {}});
+      }
+    }
+  }
+
+  /// A machine whose NICs, several, are all bad for certain, instead of them.
+  void whole_machines() {
+    std::map<std::string, std::size_t> nics;
+    std::map<std::string, std::vector<Suspect>> bad;
+    for (const auto& [place, best] : m_best) {
+      ++nics[machine_of(place)];
+    }
+    for (const Suspect& suspect : m_out.suspects) {
+      if (suspect.certain && suspect.b.empty()) {
+        bad[machine_of(suspect.a)].push_back(suspect);
+      }
+    }
+    for (auto& [machine, suspects] : bad) {
+      if (suspects.size() > 1 && suspects.size() == nics[machine]) {
+        std::erase_if(m_out.suspects, [&, &of = machine](const Suspect& suspect) {
+          return suspect.b.empty() && machine_of(suspect.a) == of;
+        });
+        Suspect& best = *std::ranges::max_element(suspects, {}, &Suspect::rate);
+        best.a = machine;
+        m_out.suspects.push_back(std::move(best));
       }
     }
   }

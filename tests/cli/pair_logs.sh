@@ -56,3 +56,38 @@ judge 1
 stdout_matches '1 finding;' '^  a -> f +.* 50 %  both ends are faster'
 pair a f 24.0
 judge 0
+
+# rail A B NIC GB/S: what perftest prints for one NIC of each, below its command line.
+rail() {
+  python3 - "$@" > "rail-$1-$2-$3.txt" << 'END'
+import sys
+a, b, nic, rate = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
+print(f"""root@{a}:~# ib_write_bw -d mlx5_{nic} --report_gbits {b}
+                    RDMA_Write BW Test
+ Dual-port       : OFF          Device         : mlx5_{nic}
+ Number of qps   : 1            Transport type : IB
+ Connection type : RC           Using SRQ      : OFF
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      5000             {rate * 8:.2f}             {rate * 8:.2f}             {rate * 8e9 / 8 / 65536 / 1e6:.6f}
+---------------------------------------------------------------------------------------""")
+END
+}
+# Four machines in a chain, four NICs each: NIC 3 of b is bad, and so is all of d, which only c was measured with.
+for nic in 0 1 2 3; do
+  rail a b $nic "$([ $nic = 3 ] && echo 9.8 || echo 24.$nic)"
+  rail b c $nic "$([ $nic = 3 ] && echo 9.9 || echo 24.$nic)"
+  rail c a $nic 24.2
+  rail c d $nic 6.0
+done
+ok import rail-*.txt -o rails.json
+exits 1 check rails.json
+stdout_matches '^  b/mlx5_3 +pair_bandwidth .* 9\.9 GB/s +24\.2 GB/s +41 %  slow with' '^  d/mlx5_0 .* suspect: or its path to c/mlx5_0' \
+  '^  c/mlx5_0 -> d/mlx5_0 .* suspect' '^to be certain, run next: a/mlx5_0 with d/mlx5_0; then .* \(4 pairs in 4 rounds, about 0\.22 s '
+stdout_lacks 'b/mlx5_2 '
+for nic in 0 1 2 3; do
+  rail a d $nic 6.1
+done
+ok import rail-*.txt -o rails.json
+exits 1 check rails.json
+stdout_matches '2 findings;' '^  d +pair_bandwidth .* 25 %' '^  b/mlx5_3 '
+stdout_lacks 'run next'

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -389,6 +391,43 @@ TEST(NcclTests, pairs_of_machines_have_a_rate_whichever_collective_it_was) {
   EXPECT_EQ(all.cells.size(), 4U);
   // Of one machine the two collectives differ: it must be said.
   EXPECT_THAT(complaint(pair_log("a", "a", 10000)), test::Says("--collective"));
+}
+
+std::vector<std::string> names_of(const Profile& profile) {
+  std::vector<std::string> names;
+  for (const MachineGroup& machine : profile.machines) {
+    names.push_back(machine.name);
+  }
+  return names;
+}
+
+TEST(Messages, command_lines_name_the_machines_and_the_rail) {
+  // The client is where the prompt is, or where ssh goes, the server the last argument.
+  for (const char* const command :
+       {"root@node-a:~# ib_write_bw -d mlx5_3 -b --report_gbits node-b\n",
+        "[me@node-a work]$ /opt/bin/ib_write_bw --ib-dev=mlx5_3 -D 10 node-b\n",
+        "+ ssh node-a ib_write_bw -d mlx5_3 -F node-b\n"}) {
+    const Profile p = imported(std::string(command) + k_two_way_gbits);
+    EXPECT_THAT(names_of(p), ElementsAre("node-a", "node-b")) << command;
+    // 363.47 Gb/s in both ways: 22.7 GB/s each, of NIC 3 with NIC 3.
+    EXPECT_NEAR(only(p, key_of("pair_bandwidth", "m0/mlx5_3", "m1/mlx5_3")).p50, 22.717e9, 1e6);
+    EXPECT_EQ(p.topology.find("m1/mlx5_3")->name, "mlx5_3");
+    EXPECT_TRUE(p.select(key_of("port_bandwidth")).empty()) << "of which of many pairs?";
+  }
+  const std::string osu = golden_text("osu-bibw-c5n.txt");
+  for (const char* const command : {"$ mpirun -np 2 --host node-a:1,node-b:1 ./osu_bibw\n",
+                                    "srun -N2 --nodelist=node-a,node-b osu_bibw D D\n"}) {
+    const Profile p = imported(command + osu);
+    EXPECT_THAT(names_of(p), ElementsAre("node-a", "node-b")) << command;
+    EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0", "m1")).size(), 1U);
+  }
+  // What --machine says counts; a server's command line, or an option's value, is no host.
+  EXPECT_EQ(of_pair("root@a:~# ib_write_bw b\n" + std::string(k_two_way_gbits)).machines.size(),
+            1U);
+  for (const char* const command : {"root@node-a:~# ib_write_bw -d mlx5_3\n",
+                                    "ib_write_bw node-b\n", "root@node-a:~# ib_write_bw -b\n"}) {
+    EXPECT_THAT(complaint(std::string(command) + k_two_way_gbits), HasSubstr("--machine m0,m1"));
+  }
 }
 
 } // namespace

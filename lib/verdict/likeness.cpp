@@ -285,6 +285,24 @@ private:
       tell(suspect, *group.front(), found.expected);
     }
     m_next.insert(found.next.begin(), found.next.end());
+    note_common_end(rates);
+  }
+
+  /// A place that has a part in every pair makes all alike.
+  void note_common_end(const std::vector<PairRate>& rates) {
+    std::set<std::string> others;
+    for (const std::string& place : {rates.front().a, rates.front().b}) {
+      others.clear();
+      for (const PairRate& pair : rates) {
+        others.insert(pair.a == place ? pair.b : pair.b == place ? pair.a : "");
+      }
+      if (others.size() > 1 && !others.contains("")) {
+        m_verdict.unknown.push_back(
+            fmt::format("whether {} is slow, which is in every pair: {} with {} would tell",
+                        shown_place(m_profile, place), shown_place(m_profile, *others.begin()),
+                        shown_place(m_profile, *others.rbegin())));
+      }
+    }
   }
 
   void tell(const Suspect& suspect, const Cell& cell, double expected) {
@@ -294,11 +312,12 @@ private:
       with.push_back(shown_place(m_profile, other));
     }
     const std::string against =
-        path              ? (suspect.certain ? "both ends are faster with others"
-                                             : "suspect: or one of its ends is slow")
-        : suspect.certain ? fmt::format("slow with {}, which are faster with others", first_names(with))
-        : with.empty()    ? "suspect: measured only with what is slow"
-                          : fmt::format("suspect: or its path to {}", with.front());
+        path ? (suspect.certain ? "both ends are faster with others"
+                                : "suspect: or one of its ends is slow")
+        : suspect.certain
+            ? fmt::format("slow with {}, which are faster with others", first_names(with))
+        : with.empty() ? "suspect: measured only with what is slow"
+                       : fmt::format("suspect: or its path to {}", with.front());
     const std::string from = shown_place(m_profile, suspect.a);
     m_verdict.findings.push_back(
         {.kind = suspect.certain ? FindingKind::like : FindingKind::suspect,

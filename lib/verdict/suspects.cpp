@@ -47,8 +47,8 @@ public:
       if (!is_below(rate, m_out.expected)) {
         continue;
       }
-      const bool a_can = is_below(rate, m_best[a]);
-      const bool b_can = is_below(rate, m_best[b]);
+      const bool a_can = can_more(a, rate);
+      const bool b_can = can_more(b, rate);
       if (a_can != b_can) {
         m_witnesses[a_can ? b : a].push_back(a_can ? a : b);
       }
@@ -89,6 +89,12 @@ private:
   [[nodiscard]] bool is_below(double rate, double other) const {
     return rate < (1 - m_tolerance) * other;
   }
+  /// Whether a place is no reason for so low a rate: it is nearer to a good one with others. A bad
+  /// one's rates vary more than noise.
+  [[nodiscard]] bool can_more(const std::string& place, double rate) const {
+    const double best = m_best.at(place);
+    return is_below(rate, best) && best > (rate + m_out.expected) / 2;
+  }
   [[nodiscard]] bool is_good(const std::string& place) const {
     return !is_below(m_best.at(place), m_out.expected);
   }
@@ -102,10 +108,10 @@ private:
     for (const auto& [pair, rate] : m_rates) {
       const auto& [a, b] = pair;
       const auto explains = [&, rate = rate](const std::string& end) {
-        return is_certain(end) && !is_below(rate, m_best[end]);
+        return is_certain(end) && !can_more(end, rate);
       };
       if (is_below(rate, m_out.expected) && !explains(a) && !explains(b)) {
-        const bool both_can = is_below(rate, m_best[a]) && is_below(rate, m_best[b]);
+        const bool both_can = can_more(a, rate) && can_more(b, rate);
         m_out.suspects.push_back({.a = a, .b = b, .rate = rate, .certain = both_can, .with = {}});
       }
     }

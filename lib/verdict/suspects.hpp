@@ -39,9 +39,8 @@ struct PairVerdict {
 
 /// (57) Which places or paths make pairs slow, if a pair reaches the least of its two places and
 /// the path between them:
-/// - a pair clears its ends and its path up to its rate;
-/// - a slow pair points to the end that no other pair clears beyond its rate, if the other is
-///   cleared; to the path, if both are;
+/// - an end of a slow pair is cleared if it reaches more with others: more than half of what lacks;
+/// - a slow pair points to the end that is not cleared, if the other is; to the path, if both are;
 /// - a place is certain when pairs with two others point to it. Two bad paths that meet there look
 ///   the same; several pairs slow at one machine are taken for the machine's fault.
 /// A place that was measured with slow ones only is a suspect, too. At least one pair must be

@@ -57,6 +57,16 @@ stdout_matches '1 finding;' '^  a -> f +.* 50 %  both ends are faster'
 pair a f 24.0
 judge 0
 
+# Where one machine is in all pairs, nothing tells whether it is the slow one.
+rm pair-*.txt
+pair a b 12.1; pair a c 12.0; pair a d 12.1
+judge 0
+stdout_has 'whether a is slow, which is in every pair: b with d would tell'
+pair b d 24.0
+judge 1
+stdout_matches '^  a +pair_bandwidth .*  slow with b, d, which'
+stdout_lacks 'whether a is slow'
+
 # rail A B NIC GB/S: what perftest prints for one NIC of each, below its command line.
 rail() {
   python3 - "$@" > "rail-$1-$2-$3.txt" << 'END'

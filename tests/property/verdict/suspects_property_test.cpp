@@ -18,7 +18,7 @@ using test::Random;
 constexpr double k_healthy = 24e9;
 
 /// Machines, or NICs of machines, with faults. Two places reach the least of theirs and of the path
-/// between them, within 2 %.
+/// between them, within 2 %, and what is bad within 15 %.
 struct FaultyCluster {
   std::vector<std::string> places;
   std::map<std::string, double> rate;   ///< of a bad place
@@ -36,7 +36,8 @@ struct FaultyCluster {
       const auto found = path.find(key);
       value = found == path.end() ? value : std::min(value, found->second);
     }
-    return {a, b, value * (0.98 + 0.04 * static_cast<double>(random() % 1001) / 1000)};
+    const double noise = value < k_healthy ? 0.15 : 0.02;
+    return {a, b, value * random.uniform(1 - noise, 1 + noise)};
   }
 };
 
@@ -55,9 +56,7 @@ FaultyCluster faulty_cluster(Random& random) {
       c.places.push_back(rails ? fmt::format("m{}/mlx5_{}", m, nic) : fmt::format("m{}", m));
     }
   }
-  const auto slow = [&] {
-    return k_healthy * (0.2 + 0.6 * static_cast<double>(random() % 100) / 100);
-  };
+  const auto slow = [&] { return k_healthy * random.uniform(0.2, 0.65); };
   for (std::size_t bad = 1 + random() % 3; c.rate.size() < bad;) {
     c.rate[c.places[random() % c.places.size()]] = slow();
   }
@@ -146,8 +145,8 @@ TEST(SuspectsProperty, TheBadOnesAreAmongTheSuspectsAndCertainOnceTheNextPairsAr
     EXPECT_EQ(certain, bad);
     ++by_passes[passes];
   });
-  // The pairs that are named first are mostly enough.
-  EXPECT_GT(by_passes[0] + by_passes[1], 800) << testing::PrintToString(by_passes);
+  // The pairs that are named first are enough wherever two good partners of the rail are known.
+  EXPECT_GT(by_passes[0] + by_passes[1], 950) << testing::PrintToString(by_passes);
   EXPECT_LT(more, 8000U);
   EXPECT_GT(paths, 100U);
 }

@@ -128,7 +128,8 @@ std::string MessageCells::end(const MessageTable& table, std::size_t process) {
   if (!gpu) {
     return m_ends[process];
   }
-  const std::string id = m_out.gpu(m_ends[process], gpu->number);
+  // The machine's, also where the process's NIC is known.
+  const std::string id = m_out.gpu((m_named.empty() ? m_ends : m_named)[process], gpu->number);
   m_out.describe_gpu(id, gpu->name, gpu->address);
   return id;
 }

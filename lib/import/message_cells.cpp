@@ -48,18 +48,8 @@ std::vector<std::string> named_hosts(const TextLines& lines) {
   constexpr std::array<std::string_view, 8> k_lists{"-H",      "-host", "--host",     "-hosts",
                                                     "--hosts", "-w",    "--nodelist", "-hostlist"};
   // Of perftest's other options the next word is the server.
-  constexpr std::array<std::string_view, 12> k_flags{"-a",
-                                                     "-b",
-                                                     "-F",
-                                                     "-R",
-                                                     "-N",
-                                                     "-z",
-                                                     "-e",
-                                                     "--all",
-                                                     "--bidirectional",
-                                                     "--report_gbits",
-                                                     "--CPU-freq",
-                                                     "--rdma_cm"};
+  constexpr std::array<std::string_view, 10> k_flags{
+      "-a", "-b", "-F", "-R", "-N", "-z", "-e", "--all", "--bidirectional", "--CPU-freq"};
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::vector<std::string_view> words = words_of(lines[at]);
     const auto called = std::ranges::find_if(words, &is_benchmark);

@@ -69,8 +69,8 @@ END
 # each in a text of the program is one of the command before it, or of some command, or of another program whose name is listed here.
 json_check page="$(cat commands.md)" root="$source_dir" << 'END'
 import pathlib, re
-others = {"torchrun": "--nproc-per-node", "mpirun": "--hostfile --host --hosts", "srun": "--mpi --ntasks-per-node", "lstopo": "--input --export-xml-flags",
-          "nccom-test": "--stats --nworkers --nnodes", "perftest": "--bidirectional", "nvidia-smi nvlink": "--status",
+others = {"torchrun": "--nproc-per-node", "mpirun": "--hostfile --host --hosts", "srun": "--mpi --ntasks-per-node --nodelist", "lstopo": "--input --export-xml-flags",
+          "nccom-test": "--stats --nworkers --nnodes", "perftest": "--bidirectional --all --report --CPU-freq", "nvidia-smi nvlink": "--status",
           "rocm-smi": "--showtopo --showxgmierr", "CSS": "--size --columns", "reckon": "--help --help-all --version --verbose",
           "names of old": "--budget --limit --peer-limit"}
 options, command = {}, None

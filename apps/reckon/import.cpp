@@ -12,6 +12,7 @@
 #include "expect/judged_log.hpp"
 #include "import/astra_workload.hpp"
 #include "import/import.hpp"
+#include "import/trace_workload.hpp"
 #include "present/document_text.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ struct ImportArguments {
   DescribedMachine described;
   std::optional<std::string> machine;
   std::optional<std::uint64_t> ranks;
-  bool json = false;
+  bool json = false, workload = false;
 };
 
 /// What was imported, to the file and as tables or JSON to standard output.
@@ -46,16 +47,20 @@ int conclude(const T& document, const ImportArguments& arguments) {
   return k_exit_ok;
 }
 
-int import_workload(const std::string& text, const std::string& file,
-                    const ImportArguments& arguments) {
+void refuse_options_of_measurements(const std::string& file, const char* what,
+                                    const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || arguments.machine || !arguments.collective.empty() ||
       arguments.ranks || !arguments.merge.empty() || arguments.described.given()) {
     fail(ErrorKind::usage,
-         fmt::format(
-             "{} is a workload of ASTRA-sim: give it alone, without --machine, "
-             "--collective, --ranks, --merge, --profile and --topology, which are for measurements",
-             file));
+         fmt::format("{} is {}: give it alone, without --machine, --collective, --ranks, --merge, "
+                     "--profile and --topology, which are for measurements",
+                     file, what));
   }
+}
+
+int import_workload(const std::string& text, const std::string& file,
+                    const ImportArguments& arguments) {
+  refuse_options_of_measurements(file, "a workload of ASTRA-sim", arguments);
   const AstraWorkload imported = read_astra_workload(text, file);
   const LeftOut& out = imported.left_out;
   if (out.layers > 0) {
@@ -92,6 +97,12 @@ int run_import(const ImportArguments& arguments) {
     if (arguments.format.empty() ? is_astra_workload(text) : arguments.format == k_astra_sim) {
       return import_workload(text, file, arguments);
     }
+    if (arguments.workload) {
+      refuse_options_of_measurements(file, "to become a workload", arguments);
+      return conclude(
+          workload_from_json(to_json(workload_from_trace(text, file)), "the imported workload"),
+          arguments);
+    }
   }
   ImportOptions options;
   options.collective = arguments.collective;
@@ -110,7 +121,7 @@ int run_import(const ImportArguments& arguments) {
   if (arguments.machine) {
     options.machine = *arguments.machine;
   }
-  for (const Profile& added : import_texts(outputs, options)) {
+  for (const Profile& added : import_texts(std::move(outputs), options)) {
     if (profile) {
       const bool named = arguments.machine || !arguments.merge.empty();
       merge_import(*profile, named ? added : with_ids_by_name(added, *profile));
@@ -156,7 +167,9 @@ void add_import_command(Arguments& program) {
       "import",
       "Make a profile from the output of nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel "
       "MLC, OSU's benchmarks, perftest, nccom-test, TransferBench, rocm_bandwidth_test, "
-      "ucx_perftest or ucc_perftest, or a workload from a text of ASTRA-sim");
+      "ucx_perftest or ucc_perftest, or from the records of a job by NCCL's Inspector, ncclras, "
+      "PyTorch's Flight Recorder or torch.profiler, or a workload from a text of ASTRA-sim or a "
+      "trace of torch.profiler");
   command.example("reckon import p2p.txt mlc.txt -o profile.json");
   command.option("files", &arguments->files, "The tools' output; - is standard input").required();
   command
@@ -167,7 +180,8 @@ void add_import_command(Arguments& program) {
       .option("--format", &arguments->format,
               "Format of another program: of the files. Default: detected from their content")
       .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
-               "transferbench", "rocm_bandwidth_test", "ucx_perftest", "ucc_perftest", "astra-sim"},
+               "transferbench", "rocm_bandwidth_test", "ucx_perftest", "ucc_perftest", "inspector",
+               "ncclras", "flight-recorder", "kineto", "astra-sim"},
               true);
   command
       .option("--machine", &arguments->machine,
@@ -191,6 +205,9 @@ void add_import_command(Arguments& program) {
   add_described_machine(command, &arguments->described,
                         "A profile of the machines: compare each row of nccl-tests with what they "
                         "should give");
+  command.option("--as-workload", &arguments->workload,
+                 "The workload in a trace of torch.profiler, of one rank: gradients in their order "
+                 "and the layers' times. Default: the profile of its collectives");
   command.option("--json", &arguments->json,
                  "JSON on standard output: the document instead of its tables");
   command.action([arguments] { return run_import(*arguments); });

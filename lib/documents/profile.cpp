@@ -439,7 +439,7 @@ void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
     "Operands of a summation; ranks of a collective; workers of a rehearsal.");
   v("dtype", key.dtype, one_of(k_dtypes).maybe(), "Element type.");
   v("transport", key.transport, k_name.maybe(),
-    "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", \"verbs;ofi_rxm\", ...");
+    "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", ...; of a job's records: \"nccl ranks 0-7\".");
   v("direction", key.direction, one_of(k_directions).maybe(), "One way, or both ways at once.");
   v("operation", key.operation, like(k_operation).maybe(),
     "An optimizer; the stores of a sum (cached, streaming); the strategy of a rehearsal; or a "

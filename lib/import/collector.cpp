@@ -194,6 +194,15 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
   summarize_cell(added);
 }
 
+void Collector::measured(const CellKey& key, std::vector<double> samples_s,
+                         const std::string& doubt) {
+  Cell& added = cell(key, k_time);
+  added.status = doubt.empty() ? CellStatus::ok : CellStatus::noisy;
+  added.reason = doubt;
+  std::ranges::transform(samples_s, std::back_inserter(added.samples), as_decimal);
+  summarize_cell(added);
+}
+
 void Collector::absent(const CellKey& key, std::string_view unit, CellStatus status,
                        const std::string& reason) {
   if (!m_cells.contains(key)) {
@@ -223,8 +232,9 @@ void Collector::cut_off(const TextLines& lines, std::size_t at, std::string prob
 }
 
 Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
-  const bool any = std::any_of(m_profile.cells.begin(), m_profile.cells.end(),
-                               [](const Cell& cell) { return cell.has_value(); });
+  const bool any = !m_needs_cell || std::ranges::any_of(m_profile.cells, [](const Cell& cell) {
+    return cell.has_value();
+  });
   if (!any && !m_cut_off.empty()) {
     fail(ErrorKind::input, m_cut_off.front() + ", and nothing whole is before it; give the tool's "
                                                "whole output");

@@ -49,6 +49,8 @@ public:
   /// A measured value; another sample when the key is there already.
   void add(const CellKey& key, std::string_view unit, double value, const std::string& remark = "",
            std::string_view bytes_convention = "payload");
+  /// Times in seconds as they were in a job that ran; noisy where there is a doubt.
+  void measured(const CellKey& key, std::vector<double> samples_s, const std::string& doubt);
   /// A cell without a value; ignored when the key is there already.
   void absent(const CellKey& key, std::string_view unit, CellStatus status,
               const std::string& reason);
@@ -60,6 +62,9 @@ public:
 
   /// A part of the file that a profile cannot express, or that is unknown here.
   void left_out(std::string_view what);
+
+  /// A file without times is of use for its context.
+  void needs_no_cell() { m_needs_cell = false; }
 
   /// The output ends early, or lacks rows, at line `at` of the file, which `problem` says: what was
   /// measured counts.
@@ -81,6 +86,7 @@ private:
   std::map<std::string, std::size_t> m_objects;
   std::vector<std::string> m_left_out;
   std::vector<std::string> m_cut_off;
+  bool m_needs_cell = true;
   double m_seconds = 0; ///< that the tests of the file took; 0: unknown
 };
 

@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "import/collector.hpp"
 #include "import/nccl_cells.hpp"
+#include "import/records/readers.hpp"
 #include "import/text_lines.hpp"
 
 #include <fmt/format.h>
@@ -28,9 +29,18 @@ struct Known {
   bool (*is_mark)(std::string_view line);
   /// Which of the options say what the output does not.
   bool collective = false, ranks = false, machines = false;
+  /// In place of `read`: all files of the format are records of one job.
+  Profile (*read_job)(const std::vector<ToolOutput>&, const ImportOptions&) = nullptr;
 };
 
-constexpr std::array<Known, 11> k_formats{
+constexpr Known job_record(std::string_view name, std::string_view title,
+                           decltype(Known::read_job) read, bool (*is_mark)(std::string_view)) {
+  Known known{name, title, nullptr, is_mark};
+  known.read_job = read;
+  return known;
+}
+
+constexpr std::array<Known, 15> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
         return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version") ||
@@ -62,7 +72,12 @@ constexpr std::array<Known, 11> k_formats{
      {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark},
      {"rocm_bandwidth_test", "rocm_bandwidth_test", &read_rocm_bandwidth, &is_rocm_bandwidth_mark},
      {"ucx_perftest", "ucx_perftest", &read_ucx, &is_ucx_mark, false, false, true},
-     {"ucc_perftest", "ucc_perftest", &read_ucc, &is_ucc_mark, false, true, true}}};
+     {"ucc_perftest", "ucc_perftest", &read_ucc, &is_ucc_mark, false, true, true},
+     job_record("inspector", "NCCL Inspector", &read_inspector, &is_inspector_mark),
+     job_record("ncclras", "ncclras", &read_ras, &is_ras_mark),
+     job_record("flight-recorder", "PyTorch's Flight Recorder", &read_flight_recorder,
+                &is_flight_recorder_mark),
+     job_record("kineto", "torch.profiler", &read_kineto, &is_kineto_mark)}};
 
 std::string all_titles() {
   std::string out;
@@ -344,11 +359,13 @@ std::string program_of(std::string_view text) {
   }
 }
 
-std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
-                                  const ImportOptions& options) {
+std::vector<Profile> import_texts(std::vector<ToolOutput> outputs, const ImportOptions& options) {
   check_machine_ids(options);
   std::vector<const Known*> formats;
-  for (const ToolOutput& output : outputs) {
+  for (ToolOutput& output : outputs) {
+    if (is_pickle(output.text)) {
+      output.text = json_of_pickle(output.text, output.file);
+    }
     const std::string name =
         options.format.empty() ? recognise_format(output.text, output.file) : options.format;
     formats.push_back(&*std::ranges::find(k_formats, name, &Known::name));
@@ -368,8 +385,16 @@ std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
   refuse(options.ranks.has_value(), "--ranks", &Known::ranks, false);
   refuse(contains(options.machine, ","), "--machine with several ids", &Known::machines, true);
   std::vector<Profile> profiles;
+  std::map<const Known*, std::vector<ToolOutput>> jobs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    profiles.push_back(formats[i]->read(outputs[i].text, outputs[i].file, options));
+    if (formats[i]->read_job != nullptr) {
+      jobs[formats[i]].push_back(std::move(outputs[i]));
+    } else {
+      profiles.push_back(formats[i]->read(outputs[i].text, outputs[i].file, options));
+    }
+  }
+  for (const auto& [format, files] : jobs) {
+    profiles.push_back(format->read_job(files, options));
   }
   return profiles;
 }

@@ -51,7 +51,7 @@ struct ToolOutput {
 /// --collective and --ranks are for those that take them. Throws Error{input} as "FILE:LINE:
 /// problem; remedy", or with the JSON pointer, for anything that the tool would not print;
 /// Error{usage} for an invalid id, or an option that applies to none of the files.
-[[nodiscard]] std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
+[[nodiscard]] std::vector<Profile> import_texts(std::vector<ToolOutput> outputs,
                                                 const ImportOptions& options);
 /// The same for one file.
 [[nodiscard]] Profile import_text(std::string_view text, const std::string& file,

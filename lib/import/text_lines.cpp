@@ -74,6 +74,9 @@ bool have_process_tags(const std::vector<std::string_view>& lines) {
 } // namespace
 
 TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move(file)) {
+  if (text.starts_with("\x1f\x8b")) {
+    reckon::fail(ErrorKind::input, m_file + ": is compressed; gunzip it first");
+  }
   if (text.find('\0') != text.npos) {
     reckon::fail(ErrorKind::input, m_file + ": is no text; give what the tool printed");
   }

@@ -31,15 +31,15 @@ if(RECKON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${RECKON_CCACHE})
 endif()
 
-add_library(reckon_settings INTERFACE)
-target_include_directories(reckon_settings INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+add_library(reckon_compilation INTERFACE)
+target_include_directories(reckon_compilation INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
 # Of C++ only: nvcc hands the host compiler code that it has rewritten, and takes the options in another form.
 function(reckon_cxx_options)
-  target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${ARGN}>")
+  target_compile_options(reckon_compilation INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${ARGN}>")
 endfunction()
 reckon_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-qual
   -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion)
-target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion>")
+target_compile_options(reckon_compilation INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 reports these wrongly inside the standard library at -O2 (GCC bugs 105329, 105562, 105651), and the members that
   # designated initializers rightly leave out.
@@ -60,7 +60,7 @@ if(CMAKE_UNITY_BUILD) # a file's names are seen by those after it
 endif()
 if(RECKON_WERROR)
   reckon_cxx_options(-Werror)
-  target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+  target_compile_options(reckon_compilation INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
 endif()
 if(RECKON_SANITIZE)
   # Files of CUDA hold kernels and their launches only.
@@ -71,4 +71,4 @@ if(RECKON_SANITIZE)
   add_link_options(-fsanitize=${RECKON_SANITIZE})
 endif()
 find_package(Threads REQUIRED)
-target_link_libraries(reckon_settings INTERFACE Threads::Threads)
+target_link_libraries(reckon_compilation INTERFACE Threads::Threads)

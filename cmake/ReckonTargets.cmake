@@ -19,7 +19,7 @@ function(reckon_module name)
   add_library(reckon_${name} STATIC ${arg_SOURCES})
   add_library(reckon::${name} ALIAS reckon_${name})
   list(TRANSFORM arg_DEPENDS PREPEND reckon::)
-  target_link_libraries(reckon_${name} PUBLIC reckon_settings ${arg_DEPENDS} ${arg_LINK})
+  target_link_libraries(reckon_${name} PUBLIC reckon_compilation ${arg_DEPENDS} ${arg_LINK})
   if(NOT name STREQUAL "kernels") # its own options, and files that Highway includes once for each kind of processor
     reckon_precompiled(reckon_${name})
   else()
@@ -36,7 +36,7 @@ endfunction()
 # How all code of the tests is compiled. What is tested is optimized as users run it; of the tests themselves, which are
 # half of a build, that took the longest.
 function(reckon_test_settings target)
-  target_link_libraries(${target} PUBLIC reckon_settings GTest::gmock)
+  target_link_libraries(${target} PUBLIC reckon_compilation GTest::gmock)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/tests) # "support/x.hpp"
   target_compile_definitions(${target} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(RECKON_SANITIZE)

@@ -7,6 +7,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
+#include "core/system_files.hpp"
 #include "core/terminal.hpp"
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
@@ -43,7 +44,7 @@ struct Flags {
   std::vector<std::string> transports;
   std::optional<std::uint64_t> seed;
   std::string name;
-  std::string topology;
+  std::string topology, record;
   std::string limit = "60s";
   bool json = false, list = false, force = false, cluster = false, no_nvlink = false,
        pair_writes = false, thorough = false;
@@ -161,6 +162,7 @@ void ask(ProbeRequest& request, const Flags& flags, std::optional<Progress>& pro
   request.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
   request.name = flags.name;
   request.flags = command_line(flags);
+  request.keep_files = flags.record;
   request.interrupted = &interrupted;
   request.progress = [&progress](double done, std::string_view what, Seconds left) {
     progress->show(done, what, left);
@@ -260,6 +262,13 @@ ProbeResult measure(const Flags& flags) {
 }
 
 int run_probe(const Flags& flags) {
+  if (!flags.record.empty()) {
+    if (flags.cluster || flags.list || !flags.topology.empty()) {
+      fail(ErrorKind::usage, "--record keeps the files of one machine that is measured: leave "
+                             "--cluster, --list and --topology away");
+    }
+    require_new_folder(flags.record);
+  }
   if (!flags.topology.empty()) {
     return run_topology(flags);
   }
@@ -333,7 +342,13 @@ void add_probe_command(Arguments& program) {
                "Name of the profile. Default: the host's name, or the file's with --topology");
   probe.option("--topology", &flags->topology,
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
-               "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
+               "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE), or of a folder of "
+               "--record");
+  probe
+      .option("--record", &flags->record,
+              "A new folder for the system's files that were read: --topology FOLDER makes the "
+              "machine's tree and settings of them anywhere. They contain addresses")
+      .type("FOLDER");
   probe.option("--json", &flags->json,
                "JSON on standard output: the profile, no summary, as -o -; or the list");
   probe.renamed("--budget", "--time");

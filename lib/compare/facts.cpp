@@ -47,6 +47,8 @@ constexpr FactRule k_rules[] = {
     {"profile", "name", never, k_label},
     {"profile", "source", own, ""},
     {"profile", "context", own, ""},
+    {"profile", "settings", own, ""},
+    {"profile", "settings/*/file", never, "the source of a value"},
     {"profile", "context/disturbed", never, k_every_time},
     {"profile", "context/drift", never, k_every_time},
     {"profile", "context/measured_at", never, k_every_time},

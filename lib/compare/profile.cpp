@@ -446,6 +446,17 @@ void compare_machines(Builder& out, const Profile& before, const Profile& after,
   compare_facts(out, "endpoint", "endpoint", a.find("endpoint"), b.find("endpoint"));
 }
 
+/// "m0/nic0 mtu" -> its value; of several files all values.
+std::map<std::string, std::string> settings_of(const Profile& profile) {
+  std::map<std::string, std::string> texts;
+  for (const Setting& s : profile.settings) {
+    std::string& text =
+        texts[fmt::format("{} {}{}{}", s.place, s.name, s.machine.empty() ? "" : " of ", s.machine)];
+    text += (text.empty() ? "" : ", ") + s.value;
+  }
+  return texts;
+}
+
 } // namespace
 
 Comparison compare(const Profile& before, const Profile& after, const CompareOptions& options) {
@@ -458,6 +469,7 @@ Comparison compare(const Profile& before, const Profile& after, const CompareOpt
   if (before.source != after.source) {
     out.cause("source", text_side(before.source), text_side(after.source));
   }
+  out.causes_from("settings", settings_of(before), settings_of(after));
   const Machines machines = same_machines(before, after);
   compare_machines(out, before, after, machines, others.has_value());
   compare_cells(out, before, after, machines);

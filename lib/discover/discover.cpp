@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string>
 
 namespace reckon {
 namespace {
@@ -24,6 +25,18 @@ HwlocTopology load_this_machine() {
                                                       HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
       },
       [](const char* step) { fail_errno(step, errno); });
+}
+
+/// hwloc's XML, which stands for this machine elsewhere. Files beside it say the rest.
+std::string xml_of(hwloc_topology_t topology) {
+  char* text = nullptr;
+  int bytes = 0;
+  if (hwloc_topology_export_xmlbuffer(topology, &text, &bytes, 0) != 0) {
+    fail_errno("hwloc_topology_export_xmlbuffer", errno);
+  }
+  const std::string xml(text);
+  hwloc_free_xmlbuffer(topology, text);
+  return xml;
 }
 
 /// CUDA knows names and memory sizes; hwloc knows where the GPUs are. The address joins them.
@@ -50,7 +63,7 @@ void add_cuda(Discovery& discovery, const CudaGpus& cuda) {
 
 } // namespace
 
-Discovery discover() {
+Discovery discover(SystemFiles& files) {
   for (const char* const variable :
        {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH"}) {
     if (std::getenv(variable) != nullptr) {
@@ -62,13 +75,19 @@ Discovery discover() {
   }
   const HwlocTopology loaded = load_this_machine();
   Discovery found;
-  found.topology = topology_from_hwloc(loaded.get(), "m0", real_system_files());
+  found.topology = topology_from_hwloc(loaded.get(), "m0", files.reader());
+  files.put(k_machine_xml, xml_of(loaded.get()));
   const CudaGpus cuda = list_cuda_gpus();
   add_cuda(found, cuda);
   if (cuda.gpus.empty()) {
     found.remarks.push_back("no CUDA GPU: " + cuda.why_none);
   }
   return found;
+}
+
+Discovery discover() {
+  SystemFiles files;
+  return discover(files);
 }
 
 Topology discover_topology() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/system_files.hpp"
+#include "discover/topology_file.hpp"
 #include "topology/topology.hpp"
 
 #include <string>
@@ -17,7 +19,8 @@ struct Discovery {
 
 /// This machine as machine "m0", restricted to the processors of an outer cpuset or taskset. Throws
 /// Error{unavailable} when hwloc was told (HWLOC_XMLFILE, HWLOC_SYNTHETIC, ...) to describe another
-/// machine, Error{operation} when it fails.
+/// machine, Error{operation} when it fails. `files`, which are this machine's, get k_machine_xml.
+[[nodiscard]] Discovery discover(SystemFiles& files);
 [[nodiscard]] Discovery discover();
 
 /// discover().topology

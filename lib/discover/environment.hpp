@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "discover/hwloc_tree.hpp"
+#include "core/system_files.hpp"
 #include "topology/topology.hpp"
 
 #include <map>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/hwloc_tree.hpp"
 
-#include "core/file.hpp"
 #include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
@@ -539,16 +538,6 @@ private:
 };
 
 } // namespace
-
-SystemFile real_system_files() {
-  return [](const std::string& path) -> std::optional<std::string> {
-    std::optional<std::string> text = read_if_readable(path);
-    if (text) {
-      text->erase(text->find_last_not_of(" \t\n") + 1);
-    }
-    return text;
-  };
-}
 
 void DestroyHwloc::operator()(hwloc_topology* topology) const noexcept {
   hwloc_topology_destroy(topology);

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/system_files.hpp"
 #include "topology/topology.hpp"
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 struct hwloc_topology; // hwloc_topology_t is a pointer to it
 
 namespace reckon {
-
-/// The content of a small file below /sys or /proc without trailing white space; nullopt when it
-/// cannot be read. A function, so that a test can play any machine.
-using SystemFile = std::function<std::optional<std::string>(const std::string& path)>;
-
-/// Reads this machine's files.
-[[nodiscard]] SystemFile real_system_files();
 
 struct DestroyHwloc {
   void operator()(hwloc_topology* topology) const noexcept;

@@ -66,7 +66,8 @@ void check_version(const std::string& version, const std::string& place) {
 }
 
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
-                                 const std::string& version, const std::string& machine) {
+                                 const std::string& version, const std::string& machine,
+                                 const SystemFile& files) {
   const HwlocTopology topology = load_hwloc(
       "hwloc_topology_set_xmlbuffer",
       [&](hwloc_topology_t raw) {
@@ -81,13 +82,13 @@ Topology topology_from_hwloc_xml(const std::string& text, const std::string& fil
                          file, step, RECKON_HWLOC_VERSION, std::strerror(errno),
                          version.empty() ? "1" : version, file));
       });
-  return topology_from_hwloc(topology.get(), machine, nullptr);
+  return topology_from_hwloc(topology.get(), machine, files);
 }
 
 } // namespace
 
 RecordedTopology topology_from_text(const std::string& text, const std::string& file,
-                                    const std::string& machine) {
+                                    const std::string& machine, const SystemFile& files) {
   constexpr std::size_t k_most_bytes = 256U << 20U;
   if (text.size() > k_most_bytes) {
     fail(ErrorKind::input,
@@ -111,7 +112,7 @@ RecordedTopology topology_from_text(const std::string& text, const std::string& 
     const std::string version = root.attribute("version").value();
     check_version(version, place(file, text, root.offset_debug()));
     recorded.format = "hwloc XML " + (version.empty() ? "1" : version);
-    recorded.topology = topology_from_hwloc_xml(text, file, version, machine);
+    recorded.topology = topology_from_hwloc_xml(text, file, version, machine, files);
     recorded.remarks = hwloc_remarks(root, file, text);
     return recorded;
   }

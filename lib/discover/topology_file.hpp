@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/system_files.hpp"
 #include "topology/topology.hpp"
 
 #include <string>
@@ -21,8 +22,12 @@ struct RecordedTopology {
 /// line and a remedy.
 [[nodiscard]] RecordedTopology read_topology_file(const std::string& path,
                                                   const std::string& machine = "m0");
-/// The same for a file's content; `file` is for messages.
+/// The same for a file's content; `file` is for messages. `files` say what hwloc's XML lacks.
 [[nodiscard]] RecordedTopology topology_from_text(const std::string& text, const std::string& file,
-                                                  const std::string& machine = "m0");
+                                                  const std::string& machine = "m0",
+                                                  const SystemFile& files = nullptr);
+
+/// Where the tree of a recorded machine is, among its files.
+inline constexpr const char* k_machine_xml = "/machine.xml";
 
 } // namespace reckon

@@ -3,6 +3,7 @@
 
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
+#include "documents/machines.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -332,28 +333,6 @@ void check_keys(std::vector<T>& items, const std::set<std::string>& ids,
 
 } // namespace
 
-static void describe(Visitor& v, MachineGroup& m) {
-  v.about("machine", "Equal machines. Ranks of a plan are placed on machines.");
-  v("id", m.id, k_name, "Unique in the document.");
-  v("name", m.name, k_any.maybe(), "Host name or model.");
-  v("count", m.count, whole(1, k_most_machines).defaulted(), "Number of machines.");
-  v("cores", m.cores, k_positive_count.maybe(),
-    "Physical cores that one process may use; absent: unknown.");
-  v("memory_bytes", m.memory_bytes, k_count.maybe(),
-    "Memory of one machine, bytes; absent or 0: unknown.");
-  v("rack", m.rack, k_name.maybe(),
-    "The machines' rack. Traffic that leaves the rack shares its uplink. Cells may name it. "
-    "Absent: unknown, or there is only one rack.");
-  v("members", m.members, k_name.some("machine").maybe(),
-    "Ids of the count single machines, unique in the document. Cells may name them. In a measured "
-    "cluster machine i, counted over all groups, was rank i of the measuring job.");
-  if (const JsonView* const view = v.read();
-      view != nullptr && !m.members.empty() && m.members.size() != m.count) {
-    view->at("members").fail(fmt::format(
-        "names {} machines, but count is {}; name all of them or none", m.members.size(), m.count));
-  }
-}
-
 static void describe(Visitor& v, PcieLink& l) {
   v.about("pcie", "A PCIe link.");
   v("transfers_per_second", l.transfers_per_second, k_positive,
@@ -545,11 +524,19 @@ void describe(Visitor& v, Profile& p) {
   v("topology", p.topology, k_any.defaulted(), "The parts of the machines.");
   v("cells", p.cells, k_any.defaulted(), "Measurements, sorted by key.");
   v("fits", p.fits, k_any.defaulted(), "Fits of time over size, sorted by key.");
+  v("settings", p.settings, k_any.maybe(),
+    "What the system says of the machines' paths, in order; absent: it was not asked.");
   if (const JsonView* const view = v.read()) {
     const std::set<std::string> ids = known_ids(p, *view);
     check_topology(p, *view);
     check_keys(p.cells, ids, p.machines, *view, "cell");
     check_keys(p.fits, ids, p.machines, *view, "fit");
+    for (std::size_t i = 0; i < p.settings.size(); ++i) {
+      const JsonView setting = below(*view, fmt::format("settings/{}", i));
+      check_id(ids, p.settings[i].place, p.machines, setting, "place");
+      check_id(ids, p.settings[i].machine, p.machines, setting, "machine");
+    }
+    std::sort(p.settings.begin(), p.settings.end());
   }
 }
 
@@ -636,12 +623,14 @@ Profile profile_from_json(const Json& json, const std::string& file) {
 Json to_json(const Profile& profile) {
   const auto by_key = documents::k_by_key;
   if (std::is_sorted(profile.cells.begin(), profile.cells.end(), by_key) &&
-      std::is_sorted(profile.fits.begin(), profile.fits.end(), by_key)) {
+      std::is_sorted(profile.fits.begin(), profile.fits.end(), by_key) &&
+      std::is_sorted(profile.settings.begin(), profile.settings.end())) {
     return documents::written(profile, "profile");
   }
   Profile sorted = profile;
   std::stable_sort(sorted.cells.begin(), sorted.cells.end(), by_key);
   std::stable_sort(sorted.fits.begin(), sorted.fits.end(), by_key);
+  std::sort(sorted.settings.begin(), sorted.settings.end());
   return documents::written(sorted, "profile");
 }
 

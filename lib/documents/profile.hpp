@@ -120,6 +120,18 @@ struct MachineGroup {
   bool operator==(const MachineGroup&) const = default;
 };
 
+/// A setting or a state of a place, as the system tells it.
+struct Setting {
+  std::string place;   ///< id of a machine or a topology object
+  std::string machine; ///< the member of the group of which this is said; empty: of each
+  std::string name;    ///< "max_payload_bytes"
+  std::string value;
+  std::string file; ///< where it was read
+  auto operator<=>(const Setting&) const = default;
+};
+/// Ends the name of a count of errors while the profile was measured.
+inline constexpr std::string_view k_while_measured = "_while_measured";
+
 /// The measured or published abilities of a machine or a cluster.
 struct Profile {
   std::string name;
@@ -132,6 +144,7 @@ struct Profile {
   Topology topology;
   std::vector<Cell> cells; ///< sorted by key when written
   std::vector<Fit> fits;
+  std::vector<Setting> settings; ///< in order when written
 
   [[nodiscard]] const Cell* find(const CellKey& key) const;
   /// Cells of one case that have a value and match every non-default field of `pattern`.

@@ -24,6 +24,7 @@ std::string side_text(const Side& side) {
 std::string checked(const Verdict& verdict) {
   constexpr std::array<std::pair<FindingKind, const char*>, 7> k_words{
       {{FindingKind::link, "links, ports and memories"},
+       {FindingKind::setting, "settings"},
        {FindingKind::data, "measured cells"},
        {FindingKind::like, "comparisons of parts that are alike"},
        {FindingKind::alternative, "comparisons of alternatives"},

@@ -90,6 +90,7 @@ public:
 
   RunResult run() {
     m_guard.begin();
+    static_cast<void>(new_errors());
     for (const Campaign& campaign : m_campaigns) {
       m_to_come += std::min(m_course.passes, campaign.passes) * planned(campaign);
     }
@@ -111,6 +112,7 @@ private:
     std::vector<Cell> visits;
     std::vector<std::size_t> passes; ///< how many visits there were after each pass
     bool ended = false;              ///< it failed: another visit would, too
+    std::string errors;              ///< that the system counted in its visits
   };
 
   /// What the visits of one pass take.
@@ -204,6 +206,9 @@ private:
     }
     log(LogLevel::debug, "{}: {} after {}{}", what, name_of(visit.status),
         to_text(m_clock.now() - begin), visit.reason.empty() ? "" : ", " + visit.reason);
+    if (const std::string errors = new_errors(); !errors.empty()) {
+      progress.errors += (progress.errors.empty() ? "" : ", ") + errors;
+    }
     if (!visit.has_value()) {
       if (interrupted()) {
         return; // it was cut short
@@ -227,6 +232,9 @@ private:
         m_result.cells.push_back(
             progress.ended ? progress.visits.back()
                            : merged(progress.visits, k_keep_samples, m_campaigns[c].typical));
+        if (!progress.errors.empty()) {
+          remark(m_result.cells.back(), "errors meanwhile: " + progress.errors);
+        }
         if (const auto ratio = drift_of(progress); ratio && m_result.cells.back().has_value()) {
           ratios.push_back(*ratio);
         }
@@ -274,6 +282,9 @@ private:
 
   [[nodiscard]] bool interrupted() const {
     return m_options.interrupted && m_options.interrupted();
+  }
+  [[nodiscard]] std::string new_errors() const {
+    return m_options.errors ? m_options.errors() : "";
   }
   [[nodiscard]] bool over() const {
     return interrupted() || (m_options.budget && m_clock.now() - m_start >= *m_options.budget);

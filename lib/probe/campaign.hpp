@@ -68,6 +68,9 @@ struct RunnerOptions {
   std::function<bool()> interrupted;
   /// `done` in [0, 1].
   std::function<void(double done, std::string_view what, Seconds left)> progress;
+  /// The errors that the system counted since the last call; empty: none. Asked before the first
+  /// and after each visit, and told of with the cell.
+  std::function<std::string()> errors{};
 };
 
 struct RunResult {

@@ -278,8 +278,10 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   }
   Seconds budget(instruction.at("seconds").non_negative());
   const RunClock clock;
-  Discovery discovery = discover();
-  const Environment environment = describe_environment(real_system_files());
+  SystemFiles files;
+  Discovery discovery = discover(files);
+  MachineErrors errors(discovery.topology, files);
+  const Environment environment = describe_environment(SystemFiles().reader());
   std::vector<int> cpus = allowed_cpus();
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
@@ -294,12 +296,14 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;
+  running.errors = [&errors] { return errors.since_last(); };
   RunResult run = run_campaigns(campaigns, running, clock, guard);
   bench.release_memory();
 
   Profile profile;
   profile.name = "machine";
   profile.source = "measured";
+  describe_settings(profile, discovery.topology, files, errors, "");
   describe_machine(profile, std::move(discovery.topology), environment);
   for (Cell& cell : run.cells) {
     if (cell.has_value()) {

@@ -7,6 +7,7 @@
 #include "probe/fabric.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
+#include "settings/settings.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -50,6 +51,28 @@ std::string place_of(const Topology& topology, const std::string& port, const st
     }
   }
   return group;
+}
+
+/// The context of the first machine of the group for all; its settings, too, and of each other what
+/// differs from them. Errors are each machine's own.
+void add_what_is_said(Profile& profile, const std::vector<MemberResult>& members, std::size_t first,
+                      const MachineGroup& group) {
+  const Profile& model = members[first].own;
+  for (const auto& [name, text] : model.context) {
+    if (name != "host") { // machines differ
+      profile.context.try_emplace(name, text);
+    }
+  }
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    for (Setting setting : members[first + i].own.settings) {
+      const bool own = setting.name.ends_with(k_while_measured) && group.members.size() > 1;
+      if (i == 0 || own || std::ranges::find(model.settings, setting) == model.settings.end()) {
+        setting.place = moved(setting.place, group.id);
+        setting.machine = i > 0 || own ? group.members[i] : "";
+        profile.settings.push_back(std::move(setting));
+      }
+    }
+  }
 }
 
 MachineGroup own_group(const MemberResult& member) {
@@ -188,11 +211,7 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     profile.fingerprint += (g > 0 ? "; " : "") +
                            (group.count > 1 ? fmt::format("{} x ", group.count) : "") +
                            model.own.fingerprint;
-    for (const auto& [name, text] : model.own.context) {
-      if (name != "host") { // machines differ, and the first stands for all
-        profile.context.try_emplace(name, text);
-      }
-    }
+    add_what_is_said(profile, members, first, group);
     add_own_cells(profile, members, first, last, group.id);
     const std::string late = "not measured: the probe ended before";
     const CellKey key{.test = k_port_bandwidth,

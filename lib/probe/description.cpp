@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/description.hpp"
 
+#include "core/file.hpp"
 #include "core/version.hpp"
 #include "discover/topology_file.hpp"
 #include "documents/cells.hpp"
@@ -173,9 +174,40 @@ void add_ceilings(std::vector<Cell>& cells) {
   }
 }
 
+MachineErrors::MachineErrors(const Topology& topology, SystemFiles& files)
+    : m_topology(topology), m_files(files) {
+  files.put(k_nvml_file, ask_nvml());
+  m_first = m_last = count_errors(topology, files);
+}
+
+std::string MachineErrors::since_last() {
+  const ErrorCounts before = std::exchange(m_last, count_errors(m_topology, m_files));
+  return added_errors(before, m_last);
+}
+
+std::vector<Setting> MachineErrors::all() const {
+  m_files.put(k_nvml_file, ask_nvml());
+  return errors_while_measured(m_first, count_errors(m_topology, m_files));
+}
+
+void describe_settings(Profile& profile, const Topology& topology, SystemFiles& files,
+                       const MachineErrors& errors, const std::string& folder) {
+  const std::vector<Setting> counted = errors.all();
+  profile.settings = read_settings(topology, files);
+  profile.settings.insert(profile.settings.end(), counted.begin(), counted.end());
+  if (!folder.empty()) {
+    files.keep(folder);
+  }
+}
+
 Profile profile_of_topology_file(const std::string& path, const std::string& name) {
-  RecordedTopology recorded = read_topology_file(path);
   const std::filesystem::path file(path);
+  const bool folder = std::filesystem::is_directory(file);
+  const SystemFiles files(path);
+  RecordedTopology recorded =
+      folder ? topology_from_text(read_file(path + k_machine_xml), path + k_machine_xml, "m0",
+                                  files.reader())
+             : read_topology_file(path);
   Profile profile;
   profile.name = name.empty() ? file.stem().string() : name;
   profile.source = fmt::format("not measured: the tree of a machine, out of {} ({})",
@@ -198,6 +230,9 @@ Profile profile_of_topology_file(const std::string& path, const std::string& nam
     profile.context["cores"] = "not in the file";
   }
   profile.topology = std::move(recorded.topology);
+  if (folder) {
+    profile.settings = read_settings(profile.topology, files);
+  }
   return profile;
 }
 

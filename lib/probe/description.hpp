@@ -4,6 +4,7 @@
 #include "discover/environment.hpp"
 #include "documents/profile.hpp"
 #include "probe/probe.hpp"
+#include "settings/settings.hpp"
 #include "topology/topology.hpp"
 
 #include <string>
@@ -17,6 +18,26 @@ namespace reckon {
 
 /// Puts the machine "m0", its tree, its fingerprint and the facts about it into the profile.
 void describe_machine(Profile& profile, Topology topology, const Environment& environment);
+
+/// The errors that the system counts while this machine is measured.
+class MachineErrors {
+public:
+  MachineErrors(const Topology& topology, SystemFiles& files);
+  /// Those since the last call, as added_errors() tells them.
+  [[nodiscard]] std::string since_last();
+  /// All, as settings; also those that only NVIDIA's library counts.
+  [[nodiscard]] std::vector<Setting> all() const;
+
+private:
+  const Topology& m_topology;
+  SystemFiles& m_files;
+  ErrorCounts m_first, m_last;
+};
+
+/// Puts what the system says of this machine, after it was measured, into the profile, and keeps
+/// the files that say so in `folder` unless it is empty.
+void describe_settings(Profile& profile, const Topology& topology, SystemFiles& files,
+                       const MachineErrors& errors, const std::string& folder);
 
 /// Completes a measured profile: the source, the fits, the cells by key, the context of every
 /// probe, and the number of broken cells.
@@ -33,8 +54,8 @@ void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds bu
 void add_ceilings(std::vector<Cell>& cells);
 
 /// A profile with the tree of a machine elsewhere and without cells: its source and its context say
-/// that nothing was measured. `name` empty: the file's name without its ending. Throws Error{input}
-/// as read_topology_file() does.
+/// that nothing was measured. A folder of recorded files also has its settings. `name` empty: the
+/// file's name without its ending. Throws Error{input} as read_topology_file() does.
 [[nodiscard]] Profile profile_of_topology_file(const std::string& path,
                                                const std::string& name = "");
 

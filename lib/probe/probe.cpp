@@ -114,7 +114,7 @@ public:
   enum class Purpose { measure, list };
   Subject(const ProbeOptions& options, const Environment& environment, const Clock& clock,
           Purpose purpose)
-      : m_discovery(discover()), m_cpus(processors(m_discovery.topology)), m_guard(m_cpus),
+      : m_discovery(discover(m_files)), m_cpus(processors(m_discovery.topology)), m_guard(m_cpus),
         m_bench(m_discovery.topology, k_machine, clock, options.seed, options.interrupted) {
     if (options.thorough) {
       m_bench.measure_thoroughly();
@@ -201,6 +201,8 @@ public:
   }
   [[nodiscard]] const std::vector<Campaign>& campaigns() const { return m_campaigns; }
   [[nodiscard]] Topology take_topology() { return std::move(m_discovery.topology); }
+  SystemFiles& files() { return m_files; }
+  [[nodiscard]] const Topology& topology() const { return m_discovery.topology; }
   Guard& guard() { return m_guard; }
   Workbench& bench() { return m_bench; }
   void describe(std::map<std::string, std::string>& context) const {
@@ -219,6 +221,7 @@ public:
 private:
   static constexpr Seconds k_links_time{3}; // at most, in each pass
 
+  SystemFiles m_files;
   Discovery m_discovery;
   std::vector<int> m_cpus;
   ProcGuard m_guard;
@@ -245,7 +248,7 @@ void require_own_machine(const std::optional<JobEnvironment>& job) {
 ProbeList list_probe(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
-  const Subject subject(options, describe_environment(real_system_files()), clock,
+  const Subject subject(options, describe_environment(SystemFiles().reader()), clock,
                         Subject::Purpose::list);
   ProbeList list{{}, estimate(subject.campaigns(), options.budget)};
   for (const Campaign& campaign : subject.campaigns()) {
@@ -269,7 +272,7 @@ static void add_plugged_memory(Topology& topology) {
 ProbeResult probe_machine(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
-  Environment environment = describe_environment(real_system_files());
+  Environment environment = describe_environment(SystemFiles().reader());
   const Precedence precedence; // before any thread or process is started
   Subject subject(options, environment, clock, Subject::Purpose::measure);
   subject.require_cells(options.only);
@@ -281,14 +284,17 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   Profile& profile = result.profile;
   auto& context = profile.context;
   context["measured_at"] = utc_now();
-  RunResult run = run_campaigns(
-      subject.campaigns(), {options.budget, options.seed, options.interrupted, options.progress},
-      clock, subject.guard());
+  MachineErrors errors(subject.topology(), subject.files());
+  RunResult run = run_campaigns(subject.campaigns(),
+                                {options.budget, options.seed, options.interrupted,
+                                 options.progress, [&errors] { return errors.since_last(); }},
+                                clock, subject.guard());
   subject.bench().release_memory();
 
   add_ceilings(run.cells);
   profile.cells = std::move(run.cells);
   subject.describe(context);
+  describe_settings(profile, subject.topology(), subject.files(), errors, options.keep_files);
   Topology topology = subject.take_topology();
   add_plugged_memory(topology);
   describe_machine(profile, std::move(topology), environment);

@@ -18,8 +18,9 @@ namespace reckon {
 struct ProbeRequest {
   std::vector<std::string> transports; ///< transports to measure; empty: the usual ones
   std::uint64_t seed = 1;
-  std::string name;  ///< name of the profile; empty: made from the hosts' names
-  std::string flags; ///< the command line, for the profile's context
+  std::string name;       ///< name of the profile; empty: made from the hosts' names
+  std::string flags;      ///< the command line, for the profile's context
+  std::string keep_files; ///< a new folder for the system's files that were read; empty: none
   std::function<bool()> interrupted;
   /// As RunnerOptions::progress.
   std::function<void(double done, std::string_view what, Seconds left)> progress;

@@ -16,6 +16,8 @@ namespace reckon::verdict_detail {
 void check_links(const Profile& profile, Verdict& verdict);
 /// Cells of places that are alike, and copies against the links they pass.
 void check_measured(const Profile& profile, Verdict& verdict);
+/// What the system says of the paths (Profile::settings).
+void check_settings(const Profile& profile, Verdict& verdict);
 /// A thing against its alternative: direct copies and staged ones, one direction and the other, all
 /// at once and each alone, a port and the PCIe link below it.
 void check_alternatives(const Profile& profile, Verdict& verdict);
@@ -42,6 +44,9 @@ inline constexpr double k_least_of_link = 0.6;
 [[nodiscard]] std::string setting_of(CellKey key);
 /// The remedy for a slow part.
 [[nodiscard]] std::string remedy_for(const Profile& profile, const std::string& id);
+/// NICs of one make, one place (beside a GPU or not) and one possible PCIe link.
+[[nodiscard]] std::map<std::string, std::vector<const TopologyObject*>>
+like_nics(const Topology& topology);
 /// The common part of names of NICs of one make: "mlx_" of "eth0 mlx5_0", "rdmaps" of "rdmap79s0".
 [[nodiscard]] std::string make_of(const TopologyObject& nic);
 

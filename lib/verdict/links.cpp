@@ -156,24 +156,11 @@ private:
 
   void like_parts() {
     std::map<std::string, std::vector<const TopologyObject*>> gpus;
-    std::map<std::string, std::vector<const TopologyObject*>> nics;
     for (const TopologyObject& o : m_topology.objects) {
       if (o.kind == ObjectKind::gpu) {
         gpus[o.name].push_back(&o);
-      } else if (o.kind == ObjectKind::nic) {
-        // A NIC for the GPUs' traffic and one for storage may be of one make.
-        const TopologyObject* const above = m_topology.find(o.parent);
-        const bool beside_gpu =
-            above != nullptr && above->kind == ObjectKind::pci_bridge &&
-            std::ranges::any_of(m_topology.children(above->id), [](const TopologyObject* child) {
-              return child->kind == ObjectKind::gpu;
-            });
-        nics[fmt::format("{} {} {}", make_of(o), beside_gpu,
-                         o.pcie_possible ? o.pcie_possible->text() : "")]
-            .push_back(&o);
-        if (!o.pci_address.empty() && !o.link_bytes_per_second) {
-          m_no_port.push_back(o.id);
-        }
+      } else if (o.kind == ObjectKind::nic && !o.pci_address.empty() && !o.link_bytes_per_second) {
+        m_no_port.push_back(o.id);
       }
     }
     // Where both ends tell what they could do, that is judged instead.
@@ -183,7 +170,7 @@ private:
     for (const auto& [name, alike] : gpus) {
       odd_parts(alike, "PCIe link", k_bytes_per_second, rate, k_reseat);
     }
-    for (const auto& [name, alike] : nics) {
+    for (const auto& [name, alike] : like_nics(m_topology)) {
       odd_parts(alike, "PCIe link", k_bytes_per_second, rate, k_reseat);
       odd_parts(
           alike, "port", k_bytes_per_second,
@@ -349,6 +336,23 @@ private:
 
 std::optional<double> pcie_rate(const TopologyObject& o) {
   return o.pcie ? std::optional(o.pcie->bytes_per_second()) : o.pcie_bytes_per_second;
+}
+
+std::map<std::string, std::vector<const TopologyObject*>> like_nics(const Topology& topology) {
+  std::map<std::string, std::vector<const TopologyObject*>> nics;
+  for (const TopologyObject* o : topology.of_kind(ObjectKind::nic)) {
+    // A NIC for the GPUs' traffic and one for storage may be of one make.
+    const TopologyObject* const above = topology.find(o->parent);
+    const bool beside_gpu =
+        above != nullptr && above->kind == ObjectKind::pci_bridge &&
+        std::ranges::any_of(topology.children(above->id), [](const TopologyObject* child) {
+          return child->kind == ObjectKind::gpu;
+        });
+    nics[fmt::format("{} {} {}", make_of(*o), beside_gpu,
+                     o->pcie_possible ? o->pcie_possible->text() : "")]
+        .push_back(o);
+  }
+  return nics;
 }
 
 void check_links(const Profile& profile, Verdict& verdict) {

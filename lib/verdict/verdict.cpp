@@ -300,10 +300,11 @@ bool is_at(const std::string& place, const std::string& other) {
 }
 
 /// Whether `finding` is told of together with `known`, which is at least as serious: measured where
-/// a link is found wanting, or with a place that is slow; or of one place and kind. Links and
-/// requirements are told of one by one.
+/// a link is found wanting, or with a place that is slow; or of one place and kind. Links,
+/// settings and requirements are told of one by one.
 bool goes_with(const Finding& finding, const Finding& known) {
-  if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
+  if (finding.kind == FindingKind::link || finding.kind == FindingKind::setting ||
+      finding.kind == FindingKind::requirement) {
     return false;
   }
   const bool cause = known.kind <= FindingKind::alternative && known.kind != FindingKind::data;
@@ -353,6 +354,8 @@ std::string_view name_of(FindingKind kind) {
     return "contradiction";
   case FindingKind::link:
     return "link";
+  case FindingKind::setting:
+    return "setting";
   case FindingKind::like:
     return "like";
   case FindingKind::suspect:
@@ -375,6 +378,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   check_data(profile, verdict);
   check_contradictions(profile, verdict);
   check_links(profile, verdict);
+  check_settings(profile, verdict);
   check_measured(profile, verdict);
   check_alternatives(profile, verdict);
   check_memory(profile, verdict);

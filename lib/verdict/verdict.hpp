@@ -19,6 +19,7 @@ namespace reckon {
 enum class FindingKind {
   data,          ///< a measurement failed, or moved wrong data
   link,          ///< a link, a port or a memory is below its maximum, or below equal ones
+  setting,       ///< a setting or a state that costs, as the system tells it
   like,          ///< measured: slower than its neighbours by more than the noise
   suspect,       ///< one of several places, of which one makes pairs slow
   alternative,   ///< slower than another way, the other direction or each of its parts alone

@@ -14,6 +14,14 @@ Cell cell(CellKey key, CellStatus status, std::string unit, std::vector<double> 
   return c;
 }
 
+Setting example_setting() {
+  return {.place = "m0/nic0",
+          .machine = "a1",
+          .name = "mtu",
+          .value = "1500",
+          .file = "/sys/class/net/eth0/mtu"};
+}
+
 Prediction prediction(double scale) {
   return {.bound_seconds = 0.5 * scale,
           .bound_by = "port of rank 1 (BytePS eq. 3)",
@@ -58,8 +66,7 @@ Profile example_profile() {
                            .pcie_possible = PcieLink{16e9, 16}};
   TopologyObject other = gpu;
   other.id = "m0/gpu1";
-  other.pcie.reset();
-  other.pcie_possible.reset();
+  other.pcie = other.pcie_possible = std::nullopt;
   other.pcie_bytes_per_second = 15.75e9;
   p.topology.objects = {{.id = "m0", .name = "alpha"},
                         {.id = "m0/numa0",
@@ -124,6 +131,7 @@ Profile example_profile() {
              .knee_bytes = 262144},
             {.key = step, .segments = {{4096, 1048576, 1e-6, 1e9, 0.02}}}};
   p.fits[0].key.bytes = p.fits[1].key.bytes = 0;
+  p.settings = {example_setting()};
   return p;
 }
 

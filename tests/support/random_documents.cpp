@@ -372,6 +372,11 @@ Profile random_profile(std::mt19937_64& random) {
       at = segment.to_bytes = at + draw.positive();
     }
   }
+  for (Setting& setting : p.settings) {
+    setting.place = ids[draw.from(0, ids.size() - 1)];
+    setting.machine = draw.coin() ? ids[draw.from(0, ids.size() - 1)] : "";
+  }
+  std::sort(p.settings.begin(), p.settings.end());
   put_keys_right(draw, p.cells, ids);
   put_keys_right(draw, p.fits, ids);
   return p;

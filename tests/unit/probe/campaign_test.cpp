@@ -60,6 +60,22 @@ std::map<std::uint64_t, Cell> by_number(const RunResult& result) {
   return cells;
 }
 
+TEST(Campaign, ErrorsThatWereCountedDuringAVisitAreTheCells) {
+  Bench b;
+  std::string counted = "m0/nic0: 9 symbol_error"; // before it began
+  CellPlan second = b.cell(2, 1);
+  second.measure = [&, inner = second.measure](Cell& cell, Seconds budget) {
+    inner(cell, budget);
+    counted = "m0/nic0: 3 symbol_error";
+  };
+  b.options.errors = [&] { return std::exchange(counted, ""); };
+  const auto cells = by_number(b.run({Bench::campaign({b.cell(1, 1), second})}));
+  EXPECT_EQ(cells.at(1).reason, "");
+  EXPECT_THAT(cells.at(2).reason, testing::HasSubstr("m0/nic0: 3 symbol_error"));
+  EXPECT_THAT(cells.at(2).reason, testing::Not(testing::HasSubstr("9")));
+  EXPECT_EQ(cells.at(2).status, CellStatus::ok);
+}
+
 TEST(Campaign, VisitsAreSpreadOverTheRun) {
   Bench b;
   const RunResult result =

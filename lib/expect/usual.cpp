@@ -6,8 +6,10 @@
 #include "documents/document.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace reckon {
+namespace {
 
 const std::vector<UsualShare>& usual_shares() {
   static const std::vector<UsualShare> shares = [] {
@@ -28,6 +30,8 @@ const std::vector<UsualShare>& usual_shares() {
   }();
   return shares;
 }
+
+} // namespace
 
 std::optional<UsualShare> usual_share(std::string_view way, std::string_view through) {
   const std::vector<UsualShare>& all = usual_shares();

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace reckon {
 
@@ -16,11 +15,8 @@ struct UsualShare {
   std::string measured, source; ///< where that was seen, and published
 };
 
-/// From the shipped usual/collectives.json, or the file of that name in $RECKON_DATA_DIR. Throws
-/// Error{input} for a damaged file.
-[[nodiscard]] const std::vector<UsualShare>& usual_shares();
-
-/// Absent where nothing is published.
+/// From the shipped usual/collectives.json, or the file of that name in $RECKON_DATA_DIR; absent
+/// where nothing is published. Throws Error{input} for a damaged file.
 [[nodiscard]] std::optional<UsualShare> usual_share(std::string_view way, std::string_view through);
 
 } // namespace reckon

@@ -16,10 +16,11 @@
 namespace reckon {
 namespace {
 
-constexpr std::array k_kinds{
-    FindingKind::data,    FindingKind::link,        FindingKind::like,
-    FindingKind::suspect, FindingKind::alternative, FindingKind::contradiction,
-    FindingKind::ceiling, FindingKind::requirement, FindingKind::baseline};
+constexpr std::array k_kinds{FindingKind::data,          FindingKind::link,
+                             FindingKind::setting,       FindingKind::like,
+                             FindingKind::suspect,       FindingKind::alternative,
+                             FindingKind::contradiction, FindingKind::ceiling,
+                             FindingKind::requirement,   FindingKind::baseline};
 
 std::map<FindingKind, std::uint64_t> findings_by_kind(const Verdict& verdict) {
   std::map<FindingKind, std::uint64_t> counts;

@@ -22,7 +22,7 @@ std::string side_text(const Side& side) {
 
 /// "12 links, 40 measured values"
 std::string checked(const Verdict& verdict) {
-  constexpr std::array<std::pair<FindingKind, const char*>, 7> k_words{
+  constexpr std::array<std::pair<FindingKind, const char*>, 8> k_words{
       {{FindingKind::link, "links, ports and memories"},
        {FindingKind::setting, "settings"},
        {FindingKind::data, "measured cells"},

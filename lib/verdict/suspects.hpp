@@ -37,7 +37,7 @@ struct PairVerdict {
 /// a part of it that is noise.
 [[nodiscard]] double healthy_rate(const std::vector<PairRate>& pairs, double tolerance);
 
-/// (57) Which places or paths make pairs slow, if a pair reaches the least of its two places and
+/// (61) Which places or paths make pairs slow, if a pair reaches the least of its two places and
 /// the path between them:
 /// - an end of a slow pair is cleared if it reaches more with others: more than half of what lacks;
 /// - a slow pair points to the end that is not cleared, if the other is; to the path, if both are;

@@ -34,6 +34,46 @@ Prediction prediction(double scale) {
           .busiest_by = "port of rank 2"};
 }
 
+Topology example_topology() {
+  Topology topology;
+  const TopologyObject gpu{.id = "m0/gpu0",
+                           .kind = ObjectKind::gpu,
+                           .parent = "m0/bridge0",
+                           .pcie = PcieLink{8e9, 16},
+                           .pcie_possible = PcieLink{16e9, 16}};
+  TopologyObject other = gpu;
+  other.id = "m0/gpu1";
+  other.pcie = other.pcie_possible = std::nullopt;
+  other.pcie_bytes_per_second = 15.75e9;
+  topology.objects = {
+      {.id = "m0", .name = "alpha"},
+      {.id = "m0/numa0",
+       .kind = ObjectKind::numa_node,
+       .parent = "m0",
+       .name = "node 0",
+       .os_index = 0,
+       .bytes = 4294967296,
+       .cpus = {0, 1}},
+      {.id = "m0/l3",
+       .kind = ObjectKind::cache,
+       .parent = "m0/numa0",
+       .cache_level = 3,
+       .bytes = 33554432},
+      {.id = "m0/nic0",
+       .kind = ObjectKind::nic,
+       .parent = "m0",
+       .name = "eth0",
+       .pci_address = "0000:17:00.0",
+       .link_bytes_per_second = 12.5e9,
+       .cable = "cable0"},
+      {.id = "m0/nvswitch0", .kind = ObjectKind::link_switch, .parent = "m0", .sums = true},
+      {.id = "m0/bridge0", .kind = ObjectKind::host_bridge, .parent = "m0/numa0"},
+      gpu,
+      other};
+  topology.links = {{PeerLinkKind::nvlink, "m0/gpu0", "m0/gpu1", 4, 100e9}};
+  return topology;
+}
+
 } // namespace
 
 Profile example_profile() {
@@ -59,43 +99,7 @@ Profile example_profile() {
                                   {"offload", "", EndpointMover::engine, EndpointPart{0, 128e9}},
                                   {"ideal", "", EndpointMover::none, EndpointPart{}}},
                .sources = {{"sms", "table V"}}};
-  const TopologyObject gpu{.id = "m0/gpu0",
-                           .kind = ObjectKind::gpu,
-                           .parent = "m0/bridge0",
-                           .pcie = PcieLink{8e9, 16},
-                           .pcie_possible = PcieLink{16e9, 16}};
-  TopologyObject other = gpu;
-  other.id = "m0/gpu1";
-  other.pcie = other.pcie_possible = std::nullopt;
-  other.pcie_bytes_per_second = 15.75e9;
-  p.topology.objects = {{.id = "m0", .name = "alpha"},
-                        {.id = "m0/numa0",
-                         .kind = ObjectKind::numa_node,
-                         .parent = "m0",
-                         .name = "node 0",
-                         .os_index = 0,
-                         .bytes = 4294967296,
-                         .cpus = {0, 1}},
-                        {.id = "m0/l3",
-                         .kind = ObjectKind::cache,
-                         .parent = "m0/numa0",
-                         .cache_level = 3,
-                         .bytes = 33554432},
-                        {.id = "m0/nic0",
-                         .kind = ObjectKind::nic,
-                         .parent = "m0",
-                         .name = "eth0",
-                         .pci_address = "0000:17:00.0",
-                         .link_bytes_per_second = 12.5e9,
-                         .cable = "cable0"},
-                        {.id = "m0/nvswitch0",
-                         .kind = ObjectKind::link_switch,
-                         .parent = "m0",
-                         .sums = true},
-                        {.id = "m0/bridge0", .kind = ObjectKind::host_bridge, .parent = "m0/numa0"},
-                        gpu,
-                        other};
-  p.topology.links = {{PeerLinkKind::nvlink, "m0/gpu0", "m0/gpu1", 4, 100e9}};
+  p.topology = example_topology();
 
   const CellKey write{.test = "fabric_write",
                       .from = "m0",

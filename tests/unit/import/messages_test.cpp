@@ -372,22 +372,6 @@ std::string pair_log(const std::string& a, const std::string& b, double microsec
       a, b, microseconds, rate, rate);
 }
 
-TEST(NcclTests, two_machines_of_several_ranks_are_a_pair) {
-  std::string text = golden_text("nccl-all-reduce-4x5090.txt");
-  for (const char* rank : {"Rank  2", "Rank  3"}) {
-    text.replace(text.find("GENOA-01 device", text.find(rank)), 8, "GENOA-02");
-  }
-  const Profile p = imported(text);
-  // What the two reach, each way: the longest row's bus bandwidth, 1.5 * 134217728 B / 7384.4 us.
-  for (const char* from : {"m0", "m1"}) {
-    const auto pair = p.select({.test = k_pair_bandwidth, .from = from});
-    ASSERT_EQ(pair.size(), 1U);
-    EXPECT_NEAR(pair[0]->p50, 27.26e9, 0.01e9);
-    EXPECT_EQ(pair[0]->key.transport, "nccl all_reduce");
-    EXPECT_EQ(pair[0]->key.direction, k_two_way);
-  }
-}
-
 TEST(NcclTests, pairs_of_machines_have_a_rate_whichever_collective_it_was) {
   Profile all = imported(pair_log("a", "b", 10000));
   EXPECT_THAT(all.select({.test = k_pair_bandwidth}), SizeIs(2));

@@ -359,7 +359,7 @@ private:
       network.network = network.collective == Collective::all_reduce ? 2 * once
                         : has_nths(network.collective)               ? once
                                                                      : 1;
-      network.elsewhere = has_nths(network.collective) ? machines - 1 : 0;
+      network.elsewhere = machines - 1;
       const std::size_t outside = network.nodes++;
       for (const OpenedMachine::Port& port : machine.ports) {
         network.links.push_back({port.node, outside, port.out});

@@ -53,6 +53,7 @@ public:
       bounds->fail("the tool found wrong values and does not say in which rows; mend what made "
                    "them and measure again");
     }
+    m_cells.end_table();
     return m_out.finish("nccl-tests", text);
   }
 

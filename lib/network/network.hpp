@@ -133,8 +133,8 @@ struct Network {
   std::vector<std::size_t> node_of;   ///< by place
   std::vector<std::size_t> nic_nodes; ///< of the NICs of a job with network traffic
   double network = 0;                 ///< InsideOptions::network
-  /// For a collective in which every worker has its own n-th: the n-ths of workers in other
-  /// machines, for each in this one.
+  /// For a collective other than all-reduce whose ranks are also in other machines: how many are
+  /// there for each in this one.
   double elsewhere = 0;
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links of unknown capacity: counted as unlimited

@@ -66,9 +66,9 @@ Topology example_topology() {
        .pci_address = "0000:17:00.0",
        .link_bytes_per_second = 12.5e9,
        .cable = "cable0"},
-      {.id = "m0/nvswitch0", .kind = ObjectKind::link_switch, .parent = "m0", .sums = true},
       {.id = "m0/bridge0", .kind = ObjectKind::host_bridge, .parent = "m0/numa0"},
       gpu,
+      {.id = "m0/nvswitch0", .kind = ObjectKind::link_switch, .parent = "m0", .sums = true},
       other};
   topology.links = {{PeerLinkKind::nvlink, "m0/gpu0", "m0/gpu1", 4, 100e9}};
   return topology;

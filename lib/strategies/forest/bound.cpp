@@ -125,10 +125,11 @@ private:
       (inside[v] ? within : without) += shares[v];
       members += inside[v] ? 1U : 0U;
     }
-    const double remote = m_model.elsewhere / (1 + m_model.elsewhere);
-    if (members == m_model.workers && m_model.network <= 0) {
+    if (members == m_model.workers && m_model.elsewhere <= 0) {
       return 0;
     }
+    const bool nths = has_nths(m_model.collective);
+    const double remote = nths ? m_model.elsewhere / (1 + m_model.elsewhere) : 0;
     within *= 1 - remote;
     without = without * (1 - remote) + remote;
     return sums(m_model.collective) == reversed ? within : without;

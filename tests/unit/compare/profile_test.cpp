@@ -490,7 +490,7 @@ TEST(CompareProfiles, SeesALinkThatTrainedSlower) {
            Case{"topology/m0/gpu0/pcie/transfers_per_second",
                 [](Topology& t) { t.objects[5].pcie->transfers_per_second = 5e9; }},
            Case{"topology/m0/gpu1/pcie_bytes_per_second",
-                [](Topology& t) { t.objects[6].pcie_bytes_per_second = 7e9; }},
+                [](Topology& t) { t.objects.back().pcie_bytes_per_second = 7e9; }},
            Case{"topology/m0/gpu0 - gpu1 nvlink/count", [](Topology& t) { t.links[0].count = 2; }},
            Case{"topology/m0/gpu0 - gpu1 nvlink/bytes_per_second",
                 [](Topology& t) { t.links[0].bytes_per_second = 50e9; }},

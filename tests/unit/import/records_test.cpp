@@ -15,7 +15,6 @@
 namespace reckon {
 namespace {
 
-using import_detail::collective_named;
 using import_detail::Job;
 
 std::vector<ToolOutput> record_files(const std::vector<std::string>& names) {

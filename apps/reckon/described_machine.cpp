@@ -15,7 +15,7 @@ void add_described_machine(Arguments& command, DescribedMachine* machine,
       command.option("-p,--profile", &machine->profile, profile_help).type("PROFILE");
   command
       .option("--topology", &machine->topology,
-              "Topology of another machine, instead of a profile: XML of hwloc, NCCL or RCCL, or "
+              "Measure nothing: the machine is that of a file, XML of hwloc, NCCL or RCCL, or "
               "the text of `nvidia-smi topo -m`")
       .type("FILE")
       .excludes(profile);

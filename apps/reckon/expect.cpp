@@ -57,7 +57,7 @@ CollectiveJob job_of(const Profile& profile, const ExpectArguments& arguments) {
   job.gpus = profile.topology.ids_in(job.machine, ObjectKind::gpu);
   if (arguments.gpus) {
     if (*arguments.gpus > job.gpus.size()) {
-      fail(ErrorKind::usage, fmt::format("--gpus {}: machine {} has {}", *arguments.gpus,
+      fail(ErrorKind::usage, fmt::format("--gpus-each {}: machine {} has {}", *arguments.gpus,
                                          job.machine, counted(job.gpus.size(), "GPU")));
     }
     job.gpus.resize(*arguments.gpus);
@@ -115,8 +115,8 @@ int run_expect(const ExpectArguments& arguments) {
                             {arguments.described.profile, arguments.described.topology},
                             "requirements", "{");
     write_file(arguments.requirements,
-               canonical(to_json(
-                   requirements_of(expectation, parse_bytes(arguments.bytes, "--bytes").count()))));
+               canonical(to_json(requirements_of(
+                   expectation, parse_bytes(arguments.bytes, "--message-bytes").count()))));
   }
   write_file("-", arguments.json ? canonical(to_json(expectation))
                                  : render(expectation, style_for(arguments.color, STDOUT_FILENO)));
@@ -132,7 +132,8 @@ void add_expect_command(Arguments& program) {
                 "others usually reach of that");
   command.example("reckon expect -p h100-cluster --collective all_reduce");
   command.example("reckon expect --topology topo.txt --gpu H100 --nic-rate 400Gb/s --machines 2");
-  add_described_machine(command, &arguments->described, "A profile, or a shipped one's name");
+  add_described_machine(command, &arguments->described,
+                        "A profile: of `reckon probe`, or a shipped one's name");
   command
       .option("--collective", &arguments->collectives,
               "Which collective: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
@@ -144,13 +145,15 @@ void add_expect_command(Arguments& program) {
               "Numbers of machines. Default: 1,2,4, or 1 where no port is known")
       .type("N,N")
       .separated_by(',');
-  command.option("--gpus", whole_number(&arguments->gpus, 1, 1 << 16),
+  command.option("--gpus-each", whole_number(&arguments->gpus, 1, 1 << 16),
                  "How many GPUs of each machine. Default: all");
   command
       .option("--requirements", &arguments->requirements,
               "Write limits that `check --require` holds an imported log to")
       .type("FILE");
-  command.option("--bytes", &arguments->bytes, "Size of the messages that the requirements are for")
+  command
+      .option("--message-bytes", &arguments->bytes,
+              "Size of the messages that the requirements are for")
       .type("SIZE")
       .shows_default();
   command.option("--json", &arguments->json, "JSON on standard output: one document");

@@ -203,7 +203,7 @@ void add_import_command(Arguments& program) {
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it too")
       .type("PROFILE");
   add_described_machine(command, &arguments->described,
-                        "A profile of the machines: compare each row of nccl-tests with what they "
+                        "A profile: of the machines; compare each row of nccl-tests with what they "
                         "should give");
   command.option("--as-workload", &arguments->workload,
                  "The workload in a trace of torch.profiler, of one rank: gradients in their order "

@@ -581,14 +581,14 @@ private:
   }
 
   /// A port by name, one direction after the other, at this rate; the same station each time.
-  std::pair<std::size_t, std::size_t> port_stations(const std::string& name, const Rate& rate) {
+  std::pair<std::size_t, std::size_t> port_stations(const std::string& name, const Rate& rate,
+                                                    const char* source = k_port_bandwidth) {
     const auto known = m_port_stations.find(name);
     if (known != m_port_stations.end()) {
       return known->second;
     }
-    const std::size_t out = station(name + "out", rate, k_port_bandwidth);
-    return m_port_stations
-        .emplace(name, std::pair(out, station(name + "in", rate, k_port_bandwidth)))
+    const std::size_t out = station(name + "out", rate, source);
+    return m_port_stations.emplace(name, std::pair(out, station(name + "in", rate, source)))
         .first->second;
   }
 
@@ -599,15 +599,17 @@ private:
   /// The port of a NIC, and what limits all ports of the machine; both directions.
   Uses port(const std::string& nic) {
     Uses uses;
-    const auto add = [&](const std::string& name, const Rate& rate) {
-      const auto [out, in] = port_stations(name, rate);
+    const auto add = [&](const std::string& name, const Rate& rate, const char* source) {
+      const auto [out, in] = port_stations(name, rate, source);
       append(uses, {{out, 1.0}, {in, 1.0}});
     };
     if (m_rates->known(nic)) {
-      add(port_name(nic), m_rates->of(m_rates->port_of(nic)));
+      const std::string port = m_rates->port_of(nic);
+      add(port_name(nic), m_rates->of(port),
+          m_rates->measured(port) ? k_port_bandwidth : "described");
     }
     if (const std::optional<Rate> behind = m_rates->behind()) {
-      add("port ", *behind);
+      add("port ", *behind, k_port_bandwidth);
     }
     return uses;
   }

@@ -17,6 +17,9 @@ NicRates::NicRates(const Profile& profile, std::string machine, std::string memb
       m_nics.push_back(nic);
       Rate& port = m_ports[port_of(nic)];
       port = rate.mid > port.mid ? rate : port;
+      if (rate.mid != profile.topology.find(nic)->link_bytes_per_second) {
+        m_measured.insert(port_of(nic));
+      }
     }
   }
 }
@@ -27,12 +30,12 @@ std::string NicRates::port_of(const std::string& nic) const {
 }
 
 Rate NicRates::whole() const {
-  const Rate all = measured();
+  const Rate all = measured_whole();
   return all.mid > 0 ? all : sum();
 }
 
 std::optional<Rate> NicRates::behind() const {
-  const Rate all = measured();
+  const Rate all = measured_whole();
   return all.mid > 0 && bind_together(all.mid, sum().mid) ? std::optional(all) : std::nullopt;
 }
 
@@ -52,7 +55,7 @@ Rate NicRates::nic_rate(const std::string& nic, std::size_t nics) const {
     return own;
   }
   const double described = m_profile.topology.find(nic)->link_bytes_per_second.value_or(0);
-  if (const Rate all = measured(); all.mid > 0 && (nics == 1 || described <= 0)) {
+  if (const Rate all = measured_whole(); all.mid > 0 && (nics == 1 || described <= 0)) {
     const auto share = static_cast<double>(nics);
     return {all.lo / share, all.mid / share, all.hi / share};
   }
@@ -60,7 +63,7 @@ Rate NicRates::nic_rate(const std::string& nic, std::size_t nics) const {
 }
 
 /// What was measured of the machine itself, before its group's.
-Rate NicRates::measured() const {
+Rate NicRates::measured_whole() const {
   const Rate own = m_member.empty() ? Rate{} : cell(m_member);
   return own.mid > 0 ? own : cell(m_machine);
 }

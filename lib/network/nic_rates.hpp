@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ public:
   /// A port alone: what was measured of it, else what is described; of functions that share a cable
   /// the fastest.
   [[nodiscard]] const Rate& of(const std::string& port) const { return m_ports.at(port); }
+  /// Whether its rate was measured.
+  [[nodiscard]] bool measured(const std::string& port) const { return m_measured.contains(port); }
   /// All ports together: what was measured of the machine, or of its group, else their sum; 0 where
   /// nothing is known.
   [[nodiscard]] Rate whole() const;
@@ -36,13 +39,14 @@ public:
 private:
   [[nodiscard]] Rate cell(const std::string& of) const;
   [[nodiscard]] Rate nic_rate(const std::string& nic, std::size_t nics) const;
-  [[nodiscard]] Rate measured() const;
+  [[nodiscard]] Rate measured_whole() const;
   [[nodiscard]] Rate sum() const;
 
   const Profile& m_profile;
   std::string m_machine, m_member, m_transport;
   std::vector<std::string> m_nics;
   std::map<std::string, Rate> m_ports;
+  std::set<std::string> m_measured; ///< ports
 };
 
 } // namespace reckon

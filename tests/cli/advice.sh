@@ -78,8 +78,6 @@ logs=$source_dir/tests/golden/import
 advised import "$logs/osu-allgather-c5n.txt" -o a.json -- import "$logs/osu-allgather-c5n.txt" --ranks 16 -o a.json
 advised import "$logs/osu-latency-c5n.txt" -o b.json -- import "$logs/osu-latency-c5n.txt" --machine m0,m1 -o b.json
 advised import "$logs/nccl-all-gather-8xa100.log" -o c.json -- import "$logs/nccl-all-gather-8xa100.log" --collective all_gather -o c.json
-advised import --collective all_gather "$logs/nccl-all-gather-8xa100.log" -p byteps-nvlink \
-  -- import --collective all_gather "$logs/nccl-all-gather-8xa100.log" -o d.json
 
 # run: what a plan does not have
 ok plan -p byteps-cluster -m model.csv --workers 2 -o sums.json

@@ -62,7 +62,7 @@ for line in open("check.prom"):
     assert (found[1], found[2]) not in samples, line
     samples[found[1], found[2]] = float(found[3])
     assert 'profile="a\\"b|\\\\c"' in found[2], line
-assert len(samples) == 1 + 9 + 9 + 1, samples
+assert len(samples) == 1 + 10 + 10 + 1, samples
 assert [v for (name, labels), v in samples.items() if "findings" in name and "alternative" in labels] == [1]
 assert [round(v, 2) for (name, _), v in samples.items() if "share" in name] == [0.43]
 END

@@ -106,7 +106,7 @@ END
 sed 's/32.0 GT/5.0 GT/' box.xml > slow.xml
 ok probe --topology slow.xml -o slow-box.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p slow-box.json
-stdout_has 'description of the machine is wrong' 'No NVLink'
+stdout_has 'description of the machine is wrong' 'lacks the NVLinks'
 ok import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p a100-cluster
 stdout_has 'all_gather of 8 ranks' 'That is normal'
 refused 'nccl-tests' import "$outputs/mlc-icelake.txt" -p byteps-pcie
@@ -159,10 +159,10 @@ ok import "$outputs/perftest-cuda.txt" --machine m0,m1 -o gpu-memory.json
 stdout_has 'pair_bandwidth, m0/gpu0 -> m1' 0000:17:00.0
 stdout_lacks port_bandwidth
 sed -e 's/node-b device  0/node-a device  2/; s/node-b device  1/node-a device  3/' "$outputs/nccl-groups.txt" > one-host.txt
-refused 'no all_reduce_perf' import one-host.txt -p box.json
+refused nccl-tests import one-host.txt -p box.json
 ok import "$outputs/nccl-iterations.json" -o iterations.json
 json_check iterations.json << 'END'
-assert {cell["n"] for cell in iterations["cells"]} == {18}
+assert {cell["n"] for cell in iterations["cells"] if cell["unit"] == "seconds"} == {18}
 END
 
 # Of a run that died what was measured counts; a warning says where it ends.

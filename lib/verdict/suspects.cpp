@@ -56,7 +56,7 @@ public:
     std::size_t certain = 0;
     for (const auto& [place, best] : m_best) {
       if (is_below(best, m_out.expected)) {
-        certain += is_certain(place) ? 1 : 0;
+        certain += is_certain(place) ? 1U : 0U;
         m_out.suspects.push_back({.a = place,
                                   .b = "",
                                   .rate = best,

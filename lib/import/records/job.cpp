@@ -183,7 +183,7 @@ double time_without_wait(const std::vector<const RecordedCall*>& calls, bool clo
   if (!clocks_agree) {
     return first_to_end(calls)->duration_s;
   }
-  double last = -INFINITY, end = -INFINITY;
+  double last = -std::numeric_limits<double>::infinity(), end = last;
   for (const RecordedCall* call : calls) {
     last = std::max(last, *call->start_s);
     end = std::max(end, recorded_end_s(*call));

@@ -368,7 +368,7 @@ SyntheticJob synthetic_job(std::uint64_t seed, std::size_t ranks, std::size_t ca
                            (is_late ? 400e-6 * uniform_unit(engine) : 0));
     }
     const auto last = std::ranges::max_element(arrivals_s);
-    out.last += late == static_cast<std::size_t>(last - arrivals_s.begin()) ? 1 : 0;
+    out.last += late == static_cast<std::size_t>(last - arrivals_s.begin()) ? 1U : 0U;
     for (std::size_t i = 0; i < ranks; ++i) {
       job.call({.communicator = world,
                 .process = i,
@@ -410,7 +410,7 @@ TEST(JobRecordsProperty, WithoutALateRankNoneStandsOutAndTheTimeIsTheSame) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const SyntheticJob job = synthetic_job(seed, 2 + seed % 31, 40, std::nullopt, seed % 2 == 0);
-    named += job.profile.context.at("late rank").starts_with("none stands out") ? 0 : 1;
+    named += job.profile.context.at("late rank").starts_with("none stands out") ? 0U : 1U;
     EXPECT_NEAR(job.profile.cells.at(0).p50, 1e-3, 1e-9);
   }
   EXPECT_LE(named, 4U); // the bound allows 1 % of 200

@@ -102,6 +102,26 @@ TEST(Ceilings, BeginAtTheRanksAndNotAtTheMachinesPorts) {
   EXPECT_THAT(two.ways.front().ceiling.by, ::testing::Contains("port nic0"));
 }
 
+TEST(Ceilings, AGpuFarFromTheNicReachesItByOneThatIsNear) {
+  // GPU 1 has PCIe 3.0 x1 (0.98 GB/s) to the processor and NVLinks to GPU 0, which is beside the
+  // NIC: a ring that leaves the machine from GPU 1 goes by GPU 0.
+  Profile box = test::profile_of({.gpus = 2,
+                                  .nvlink = 100e9,
+                                  .switched = false,
+                                  .pcie = k_gen5_x16,
+                                  .nics = 1,
+                                  .nic = 50e9,
+                                  .nic_pcie = k_gen5_x16});
+  TopologyObject& far = box.topology.objects[4];
+  ASSERT_EQ(far.id, "m0/gpu1");
+  far.parent = "m0/numa0";
+  far.pcie = PcieLink{8e9, 1};
+  const Expected two =
+      expected_of(box, {.machine = "m0", .gpus = {"m0/gpu0", "m0/gpu1"}, .machines = 2},
+                  asked_collective("all_reduce", ""));
+  EXPECT_NEAR(ceiling(two, "ring"), 50, 1e-6);
+}
+
 TEST(Ceilings, FunctionsOfOnePortShareItsCable) {
   // Two functions at PCIe 5.0 x4 (15.75 GB/s each) with 25 GB/s: a cable each, or one for both.
   GpuMachine spark{.gpus = 1, .pcie = k_gen5_x16, .nics = 2, .nic = 25e9, .nic_pcie = k_gen5_x4};

@@ -7,6 +7,7 @@
 #include "core/units.hpp"
 #include "core/whole_number.hpp"
 #include "described_machine.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "expect/expectation.hpp"
 
@@ -80,18 +81,15 @@ std::vector<std::size_t> machines_of(const Profile& profile, const CollectiveJob
   if (!out.empty()) {
     return out;
   }
-  if (job.gpus.size() != 1) {
-    out.push_back(1);
-  }
-  bool port = !profile.select({.test = "port_bandwidth", .from = job.machine}).empty();
+  bool port = !profile.select({.test = k_port_bandwidth, .from = job.machine}).empty();
   for (const std::string& nic : profile.topology.ids_in(job.machine, ObjectKind::nic)) {
     port = port || profile.topology.find(nic)->link_bytes_per_second.has_value();
   }
+  if (job.gpus.size() > 1 || !port) {
+    out.push_back(1);
+  }
   if (port) {
     out.insert(out.end(), {2, 4});
-  }
-  if (job.gpus.empty() && port) {
-    out.erase(out.begin());
   }
   return out;
 }

@@ -349,8 +349,7 @@ private:
   /// Equation 27 for one of the machines, with what it has to exchange with the others; sums in
   /// switches are ways beside those that it bounds.
   void any(std::vector<WayCeiling>& ways) const {
-    CollectiveJob alone = m_job;
-    OpenedMachine machine = opened(m_profile, alone, true);
+    OpenedMachine machine = m_several ? opened(m_profile, m_job, true) : m_opened;
     Network& network = machine.network;
     network.collective = kind();
     const auto machines = static_cast<double>(m_job.machines);

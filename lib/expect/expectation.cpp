@@ -46,10 +46,6 @@ std::optional<UsualRange> usual_range(const WayCeiling& ceiling) {
   return range;
 }
 
-std::string way_text(const ExpectedWay& way) {
-  return way.ceiling.way == "any" ? "no way exceeds" : way.ceiling.way;
-}
-
 std::string usual_text(const ExpectedWay& way) {
   if (!way.usual) {
     return "";
@@ -141,21 +137,29 @@ Expected expected_of(const Profile& profile, const CollectiveJob& job,
   return out;
 }
 
+std::string way_text(const WayCeiling& ceiling) {
+  return ceiling.way == "any" ? "upper bound" : ceiling.way;
+}
+
+Json to_json(const Expected& expected) {
+  Json ways = Json::array();
+  for (const ExpectedWay& way : expected.ways) {
+    ways.push_back(way_json(way));
+  }
+  return {{"collective", expected.collective},
+          {"machines", expected.machines},
+          {"ranks", expected.ranks},
+          {"most_bus_bytes_per_second", expected.most()},
+          {"usual_bus_bytes_per_second", expected.least_usual()},
+          {"unknown", expected.unknown},
+          {"lacks_gpu_links", expected.lacks_gpu_links},
+          {"ways", ways}};
+}
+
 Json to_json(const Expectation& expectation) {
   Json rows = Json::array();
   for (const Expected& row : expectation.rows) {
-    Json ways = Json::array();
-    for (const ExpectedWay& way : row.ways) {
-      ways.push_back(way_json(way));
-    }
-    rows.push_back({{"collective", row.collective},
-                    {"machines", row.machines},
-                    {"ranks", row.ranks},
-                    {"most_bus_bytes_per_second", row.most()},
-                    {"usual_bus_bytes_per_second", row.least_usual()},
-                    {"unknown", row.unknown},
-                    {"lacks_gpu_links", row.lacks_gpu_links},
-                    {"ways", ways}});
+    rows.push_back(to_json(row));
   }
   return {{"schema", "expectation"}, {"machine", expectation.machine}, {"rows", rows}};
 }
@@ -171,11 +175,12 @@ std::string render(const Expectation& expectation, const Style& style) {
     for (; i < expectation.rows.size() && expectation.rows[i].machines == first.machines; ++i) {
       const Expected& row = expectation.rows[i];
       if (row.ways.empty()) {
-        table.row({row.collective, "", "", "", "no rate of a link is known; see --gpu, --nic-rate"});
+        table.row(
+            {row.collective, "", "", "", "no rate of a link is known; see --gpu, --nic-rate"});
       }
       for (const ExpectedWay& way : row.ways) {
         table.row({&way == &row.ways.front() ? row.collective : "",
-                   {way_text(way), &way == row.best() ? Tone::strong : Tone::plain},
+                   {way_text(way.ceiling), &way == row.best() ? Tone::strong : Tone::plain},
                    gb_per_s_text(way.ceiling.bus_bytes_per_second),
                    usual_text(way),
                    {first_names(way.ceiling.by), Tone::dim}});
@@ -229,6 +234,9 @@ std::string_view name_of(Judgement judgement) {
 }
 
 Judgement judged(const Expected& expected, double bus_bytes_per_second) {
+  if (expected.most() <= 0) {
+    return Judgement::unknown;
+  }
   if (bus_bytes_per_second > expected.most() * (1 + k_tolerance)) {
     return Judgement::description;
   }

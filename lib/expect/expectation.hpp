@@ -36,7 +36,7 @@ struct Expected {
   std::vector<std::string> unknown; ///< links of unknown rate: counted as unlimited
   bool lacks_gpu_links = false;     ///< the machine has GPUs and no known NVLinks
 
-  /// What no way exceeds, bus bytes per second; 0 where no rate is known.
+  /// The upper bound of all ways, bus bytes per second; 0 where no rate is known.
   [[nodiscard]] double most() const;
   /// The least that long messages usually reach: of all ways the one with the greatest. 0 where
   /// nothing is published.
@@ -47,6 +47,11 @@ struct Expected {
 
 [[nodiscard]] Expected expected_of(const Profile& profile, const CollectiveJob& job,
                                    const TestedCollective& collective);
+
+/// A way's name for people.
+[[nodiscard]] std::string way_text(const WayCeiling& ceiling);
+/// A row of "schema": "expectation".
+[[nodiscard]] Json to_json(const Expected& expected);
 
 struct Expectation {
   std::string machine; ///< name of the profile
@@ -64,7 +69,7 @@ struct Expectation {
 
 /// How a measured rate compares.
 enum class Judgement {
-  unknown,     ///< nothing is published: the ceiling alone says how much it is
+  unknown,     ///< no rate of the links is known, or nothing is published
   normal,      ///< at least what is usual
   low,         ///< less
   description, ///< more than the links allow: the profile is not of this machine

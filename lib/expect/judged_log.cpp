@@ -126,12 +126,12 @@ std::string verdict(const JudgedCollective& judged) {
   switch (judged.judgement) {
   case Judgement::normal:
     return fmt::format(
-        "{}, {} of what no way exceeds. That is normal: long messages usually reach {} or more "
+        "{}, {} of the upper bound. That is normal: long messages usually reach {} or more "
         "here; short ones wait for latency, not for links.",
         reached, percent_text(judged.best_bus_bytes_per_second / expected.most()),
         gb(expected.least_usual()));
   case Judgement::low:
-    return fmt::format("{}, {} of what no way exceeds. That is low: long messages usually reach {} "
+    return fmt::format("{}, {} of the upper bound. That is low: long messages usually reach {} "
                        "to {} here, by way \"{}\" ({}). {}",
                        reached, percent_text(judged.best_bus_bytes_per_second / expected.most()),
                        gb(expected.least_usual()), gb(best->usual->high), best->ceiling.way,
@@ -157,8 +157,8 @@ std::string verdict(const JudgedCollective& judged) {
                                          "or add them to the profile.",
                                          first_names(expected.unknown)));
   }
-  return fmt::format("{}, {} of what no way exceeds; what is usual there is not published.",
-                     reached, percent_text(judged.best_bus_bytes_per_second / expected.most()));
+  return fmt::format("{}, {} of the upper bound; what is usual there is not published.", reached,
+                     percent_text(judged.best_bus_bytes_per_second / expected.most()));
 }
 
 } // namespace
@@ -196,9 +196,7 @@ JudgedLog judged_log(const Profile& machine, const Profile& measured, const LogO
       judged_one.best_bus_bytes_per_second =
           std::max(judged_one.best_bus_bytes_per_second, row.bus_bytes_per_second);
     }
-    judged_one.judgement = judged_one.expected.most() > 0
-                               ? judged(judged_one.expected, judged_one.best_bus_bytes_per_second)
-                               : Judgement::unknown;
+    judged_one.judgement = judged(judged_one.expected, judged_one.best_bus_bytes_per_second);
     out.collectives.push_back(std::move(judged_one));
   }
   std::ranges::sort(out.collectives, {},
@@ -217,7 +215,7 @@ Json to_json(const JudgedLog& log) {
                       {"bus_bytes_per_second", row.bus_bytes_per_second},
                       {"share", row.share > 0 ? Json(row.share) : Json()}});
     }
-    Json json = to_json(Expectation{log.machine, {judged.expected}}).at("rows").at(0);
+    Json json = to_json(judged.expected);
     json["measured"] = std::move(rows);
     json["best_bus_bytes_per_second"] = judged.best_bus_bytes_per_second;
     json["judgement"] = name_of(judged.judgement);
@@ -236,8 +234,7 @@ std::string render(const JudgedLog& log, const Style& style) {
                        printable(log.machine));
     for (const ExpectedWay& way : expected.ways) {
       out += folded(printable(fmt::format(
-                        "  {:<15} {} at most{}, limited by {}",
-                        way.ceiling.way == "any" ? "no way exceeds" : way.ceiling.way,
+                        "  {:<15} {} at most{}, limited by {}", way_text(way.ceiling),
                         gb(way.ceiling.bus_bytes_per_second),
                         way.usual ? fmt::format(", usually {} to {}", gb_per_s_text(way.usual->low),
                                                 gb(way.usual->high))
@@ -250,7 +247,7 @@ std::string render(const JudgedLog& log, const Style& style) {
                               ": counted as unlimited"),
                     style);
     }
-    Table table(2, ">size|>time|>GB/s|>of the ceiling|~");
+    Table table(2, ">size|>time|>GB/s|>of the bound|~");
     std::string test;
     for (const MeasuredRow& row : judged.rows) {
       table.row({to_text(Bytes(row.bytes)),

@@ -16,7 +16,7 @@ struct MeasuredRow {
   std::string test; ///< "nccl_all_reduce_in_place fp32"
   double seconds = 0;
   double bus_bytes_per_second = 0; ///< as nccl-tests count
-  double share = 0;                ///< fraction of what no way exceeds; 0 where that is not known
+  double share = 0;                ///< fraction of Expected::most(); 0 where that is not known
 };
 
 /// Measurements of one collective beside what a machine should give.

@@ -36,7 +36,7 @@ devices=$(seq -f GPU%g 0 7)
   echo '# Out of bounds values : 0 OK'
 } > log.txt
 ok import log.txt --topology topo.txt
-stdout_has 'no way exceeds' '700.00 GB/s' 'That is normal'
+stdout_has 'upper bound' '700.00 GB/s' 'That is normal'
 ok import log.txt --topology topo.txt --json
 cp .last/stdout judged.json
 json_check judged.json << 'END'

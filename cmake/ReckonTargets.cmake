@@ -2,7 +2,7 @@
 # for the tests. A file includes what it uses all the same: the preset `tidy` compiles each file alone.
 set(RECKON_PRECOMPILED <algorithm> <array> <chrono> <cmath> <cstdint> <cstring> <deque> <filesystem> <functional> <limits> <map>
   <memory> <numeric> <optional> <set> <span> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>
-  <fmt/format.h>)
+  <fmt/format.h> <nlohmann/json.hpp>)
 function(reckon_precompiled target)
   if(target STREQUAL "reckon_core")
     target_precompile_headers(reckon_core PRIVATE ${RECKON_PRECOMPILED})
@@ -66,7 +66,7 @@ function(reckon_test name)
   elseif("memory" IN_LIST arg_LABELS)
     add_dependencies(memory-tests test_${name})
   else()
-    add_dependencies(code-tests test_${name})
+    add_dependencies(plain-tests test_${name})
   endif()
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)

@@ -109,7 +109,7 @@ expect_status 4
 stderr_has 'the plan has ranks' 'start the ranks of a machine together'
 
 # The first rank of each machine measures for it.
-cluster_run -- "$RECKON" probe --cluster --transport 'tcp;ofi_rxm' --time 12s --force -o profile.json
+cluster_run -- "$RECKON" probe --cluster --transport 'tcp;ofi_rxm' --time 30s --force -o profile.json
 expect_status 0
 json_check profile.json << 'END'
 assert sorted(m for g in profile["machines"] for m in g["members"]) == ["s0", "w0", "w1"], profile["machines"]

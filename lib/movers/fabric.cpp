@@ -4,9 +4,9 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/json.hpp"
-#include "core/split.hpp"
 #include "core/whole_number.hpp"
 #include "movers/fabric_lane.hpp"
+#include "movers/fabric_ports.hpp"
 #include "movers/handle.hpp"
 #include "movers/mailbox.hpp"
 
@@ -23,10 +23,7 @@
 #include <optional>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -141,60 +138,6 @@ std::vector<const fi_info*> named(const fi_info* list, const std::string& provid
   return found;
 }
 
-/// "127.0.0.1", "fe80::1"; empty for other kinds of address.
-std::string address_text(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address != nullptr && address->sa_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text.data(),
-              text.size());
-  } else if (address != nullptr && address->sa_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text.data(),
-              text.size());
-  }
-  return text.data();
-}
-
-bool has_ip_address(const fi_info& info) {
-  return info.src_addr != nullptr &&
-         (info.addr_format == FI_SOCKADDR_IN || info.addr_format == FI_SOCKADDR_IN6 ||
-          info.addr_format == FI_SOCKADDR);
-}
-
-std::string ip_of(const fi_info& info) {
-  return has_ip_address(info) ? address_text(static_cast<const sockaddr*>(info.src_addr))
-                              : std::string();
-}
-
-bool is_loopback(const std::string& ip) {
-  return ip.rfind("127.", 0) == 0 || ip == "::1";
-}
-
-/// "a,b" -> a, b. Throws Error{usage} when one is empty.
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words = split(list, ",");
-  if (std::ranges::count(words, "") > 0) {
-    fail(ErrorKind::usage,
-         fmt::format("RECKON_FABRIC_ADDRESS is '{}'; separate names by single commas", list));
-  }
-  return words;
-}
-
-/// The addresses of the interface of that name.
-std::vector<std::string> addresses_of(const std::string& interface) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    fail_errno("getifaddrs", errno);
-  }
-  const UniqueHandle<ifaddrs, &::freeifaddrs> owner(list);
-  std::vector<std::string> found;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_name == interface) {
-      found.push_back(address_text(entry->ifa_addr));
-    }
-  }
-  return found;
-}
-
 std::uint64_t hex_number(const JsonView& view) {
   const auto value = whole_number<std::uint64_t>(view.string(), 16);
   if (!value) {
@@ -229,6 +172,13 @@ public:
     }
     suit_soft_rdma(transport);
     m_all = query();
+    m_infos = named(m_all.get(), transport);
+    if (m_infos.empty()) {
+      fail(ErrorKind::unavailable, fmt::format("libfabric offers no provider {} here", transport));
+    }
+    std::stable_partition(m_infos.begin(), m_infos.end(), [](const fi_info* info) {
+      return ip_of(*info).find('.') != std::string::npos;
+    });
     choose(environment.address);
     const fi_info& info = *m_choices.front().infos.front();
     m_capabilities.name = transport;
@@ -259,6 +209,11 @@ public:
   }
 
   const MoverCapabilities& capabilities() const noexcept override { return m_capabilities; }
+
+  std::vector<std::string> ports_here() const override { return ports_with_carrier(m_infos); }
+  void use_ports(const std::vector<std::string>& ports) override {
+    choose_ports(ports, "network port");
+  }
 
   std::span<std::byte> allocate(std::uint64_t bytes) override {
     if (!m_choices.front().lanes.empty()) {
@@ -329,7 +284,7 @@ public:
     m_choices.clear();
     m_choices.push_back(std::move(chosen));
     Choice& choice = m_choices.front();
-    if (!one_network && is_loopback(choice.at)) {
+    if (!one_network && is_loopback_ip(choice.at)) {
       fail(ErrorKind::unavailable,
            fmt::format("connect({}): the ranks are on more than one machine or network namespace, "
                        "and this one has only "
@@ -369,55 +324,43 @@ private:
     return fmt::format("address of rank {}", rank);
   }
 
-  void choose(const std::string& wanted) {
-    std::vector<const fi_info*> infos = named(m_all.get(), m_transport);
-    if (infos.empty()) {
-      fail(ErrorKind::unavailable,
-           fmt::format("libfabric offers no provider {} here", m_transport));
+  void choose_ports(const std::vector<std::string>& ports, const std::string& asked_by) {
+    Choice choice;
+    for (const std::string& port : ports) {
+      const fi_info* const info = info_of_port(m_infos, port);
+      if (info == nullptr) {
+        fail(ErrorKind::unavailable,
+             fmt::format("{} {}: {} has no such address, interface or domain", asked_by, port,
+                         m_transport));
+      }
+      choice.infos.push_back(info);
+      choice.at += (choice.at.empty() ? "" : ",") + name_of(*info);
     }
-    const auto is_ip4 = [](const fi_info* info) {
-      return ip_of(*info).find('.') != std::string::npos;
-    };
-    std::stable_partition(infos.begin(), infos.end(), is_ip4);
-    const auto name_of = [](const fi_info* info) {
-      const std::string ip = ip_of(*info);
-      return ip.empty() ? std::string(info->domain_attr->name) : ip;
-    };
-    const auto take = [&](auto&& fits_choice) {
-      const auto it = std::find_if(infos.begin(), infos.end(), fits_choice);
-      if (it != infos.end()) {
-        m_choices.push_back({{*it}, name_of(*it), {}});
-      }
-    };
-    if (!wanted.empty() && std::any_of(infos.begin(), infos.end(),
-                                       [](const fi_info* i) { return has_ip_address(*i); })) {
-      Choice choice;
-      for (const std::string& port : words_of(wanted)) {
-        const std::vector<std::string> of_interface = addresses_of(port);
-        const auto it = std::find_if(infos.begin(), infos.end(), [&](const fi_info* info) {
-          return ip_of(*info) == port || info->domain_attr->name == port ||
-                 std::find(of_interface.begin(), of_interface.end(), ip_of(*info)) !=
-                     of_interface.end();
-        });
-        if (it == infos.end()) {
-          fail(ErrorKind::unavailable,
-               fmt::format("RECKON_FABRIC_ADDRESS {}: {} has no such address, interface or domain",
-                           port, m_transport));
-        }
-        choice.infos.push_back(*it);
-        choice.at += (choice.at.empty() ? "" : ",") + name_of(*it);
-        m_capabilities.ports.push_back(port);
-      }
-      m_choices.push_back(std::move(choice));
+    m_capabilities.ports = ports;
+    m_choices.clear();
+    m_choices.push_back(std::move(choice));
+  }
+
+  void choose(const std::string& wanted) {
+    if (!wanted.empty() && std::any_of(m_infos.begin(), m_infos.end(),
+                                       [](const fi_info* i) { return !ip_of(*i).empty(); })) {
+      choose_ports(words_of(wanted), "RECKON_FABRIC_ADDRESS");
       return;
     }
-    take([&](const fi_info* info) { return is_loopback(ip_of(*info)); });
-    const bool link_local_only = std::none_of(infos.begin(), infos.end(), [](const fi_info* info) {
-      return !is_loopback(ip_of(*info)) && ip_of(*info).rfind("fe80", 0) != 0;
-    });
+    const auto take = [&](auto&& fits_choice) {
+      const auto it = std::find_if(m_infos.begin(), m_infos.end(), fits_choice);
+      if (it != m_infos.end()) {
+        m_choices.push_back({{*it}, name_of(**it), {}});
+      }
+    };
+    take([&](const fi_info* info) { return is_loopback_ip(ip_of(*info)); });
+    const bool link_local_only =
+        std::none_of(m_infos.begin(), m_infos.end(), [](const fi_info* info) {
+          return !is_loopback_ip(ip_of(*info)) && !is_link_local(ip_of(*info));
+        });
     take([&](const fi_info* info) {
       const std::string ip = ip_of(*info);
-      return !is_loopback(ip) && (link_local_only || ip.rfind("fe80", 0) != 0);
+      return !is_loopback_ip(ip) && (link_local_only || !is_link_local(ip));
     });
   }
 
@@ -487,6 +430,7 @@ private:
   Habits m_habits;
   MoverCapabilities m_capabilities;
   FiInfo m_all;
+  std::vector<const fi_info*> m_infos; ///< of this transport; those with IPv4 addresses first
   std::vector<Mapping> m_own_memory;
   std::vector<std::span<std::byte>> m_buffers; // before the lanes, which register them
   std::vector<Choice> m_choices;

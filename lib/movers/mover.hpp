@@ -100,6 +100,11 @@ public:
   virtual ~Mover() = default;
 
   [[nodiscard]] virtual const MoverCapabilities& capabilities() const noexcept = 0;
+  /// The network ports that have a carrier and that use_ports() takes, by name. Throws Error.
+  [[nodiscard]] virtual std::vector<std::string> ports_here() const { return {}; }
+  /// Instead of those of capabilities(): lane i uses port i modulo their number. Before allocate().
+  /// Throws Error{unavailable} where there is no such port.
+  virtual void use_ports(const std::vector<std::string>& ports);
   /// Page-aligned (with that habit), zeroed memory that peers may write to, owned by the mover.
   /// `bytes` may be 0.
   [[nodiscard]] virtual std::span<std::byte> allocate(std::uint64_t bytes) = 0;

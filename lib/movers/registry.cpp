@@ -63,6 +63,12 @@ void Mover::adopt(std::span<std::byte> /*buffer*/) {
                    capabilities().name));
 }
 
+void Mover::use_ports(const std::vector<std::string>& ports) {
+  fail(ErrorKind::unavailable,
+       fmt::format("transport {} has no choice of network ports, such as {}", capabilities().name,
+                   fmt::join(ports, ", ")));
+}
+
 std::span<std::byte> Mover::memory_of(std::size_t peer, std::size_t buffer) {
   fail(ErrorKind::unavailable,
        fmt::format(

@@ -6,6 +6,7 @@
 #include "present/groups.hpp"
 #include "present/numbers.hpp"
 #include "present/profile_parts.hpp"
+#include "present/rails_text.hpp"
 #include "present/table.hpp"
 
 #include <fmt/format.h>
@@ -93,6 +94,11 @@ std::string ports(const Profile& p, const Style& style) {
          table.text(style);
 }
 
+std::string rails(const Profile& p, const Style& style) {
+  const std::string table = rails_table(p.select({.test = k_rail_bandwidth}), style);
+  return table.empty() ? "" : "\n" + table;
+}
+
 std::string shared(const Profile& p, const Style& style) {
   Table table(2, "|>each way|>of the ports|~");
   bool any = false;
@@ -130,6 +136,7 @@ std::string render_cluster(const Profile& p, const Style& style) {
   text += matrices(p, k_pair_latency, "", style);
   text += matrices(p, k_pair_bandwidth, "two_way", style);
   text += ports(p, style);
+  text += rails(p, style);
   text += shared(p, style);
   text += reasons_text(cells_of(p, ""), 8, false, style);
   const auto noisy = std::count_if(p.cells.begin(), p.cells.end(),

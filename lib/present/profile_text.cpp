@@ -11,6 +11,7 @@
 #include "present/numbers.hpp"
 #include "present/pair_text.hpp"
 #include "present/profile_parts.hpp"
+#include "present/rails_text.hpp"
 #include "present/table.hpp"
 #include "present/topology_text.hpp"
 
@@ -417,7 +418,9 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
   for (const std::string& test : cases_of(p)) {
     if (options.test.empty() || options.test == test) {
       const Cells cells = cells_of(p, test);
-      std::string text = is_contention(cells.front()->key) ? contention_table(p, test, style) : "";
+      std::string text = is_contention(cells.front()->key) ? contention_table(p, test, style)
+                         : test == k_rail_bandwidth        ? rails_table(cells, style)
+                                                           : "";
       if (text.empty() || !options.test.empty()) {
         text += (text.empty() ? "" : "\n") + case_text(cells, !options.test.empty(), style);
       }

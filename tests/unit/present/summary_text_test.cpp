@@ -127,5 +127,26 @@ TEST(Summary, TheReasonsOfFailuresComeFirstAndOnceEach) {
   EXPECT_THAT(render_cluster(p, Style()), test::Says("fi_enable(shm)"));
 }
 
+TEST(Summary, RailsHaveARowForEachPairAndAllAtOnceBesideTheSum) {
+  Profile p;
+  p.machines = {{.id = "m0", .count = 2, .members = {"w0", "w1"}}};
+  const auto rail = [&](const char* from, const char* to, const char* name, double rate) {
+    p.cells.push_back(
+        cell({.test = k_rail_bandwidth, .from = from, .to = to, .operation = name}, rate));
+  };
+  rail("w0/mlx5_0", "w1/mlx5_0", "rail0", 40e9);
+  rail("w0/mlx5_1", "w1/ib1", "rail10", 20e9);
+  rail("w0/mlx5_2", "w1/mlx5_2", "rail2", 40e9);
+  rail("w0", "w1", k_rails_at_once, 75e9);
+  rail("w1/mlx5_0", "w0/mlx5_0", "rail0", 41e9);
+  rail("w1/ib1", "w0/mlx5_1", "rail10", 20e9);
+  for (const std::string& text : {render_cluster(p, Style()), render(p, Style())}) {
+    EXPECT_THAT(text, ContainsRegex("from +to +mlx5_0 +mlx5_2 +rail10 +at once +sum"));
+    EXPECT_THAT(text, ContainsRegex("  w0 +w1 +40.00 GB/s +40.00 GB/s +20.00 GB/s +75.00 GB/s "
+                                    "+100.00 GB/s +75 %\n"));
+    EXPECT_THAT(text, ContainsRegex("  w1 +w0 +41.00 GB/s +N/A +20.00 GB/s +N/A *\n"));
+  }
+}
+
 } // namespace
 } // namespace reckon

@@ -35,10 +35,6 @@ constexpr std::array<BothWays, 3> k_both_ways{
      {k_device_two_way_ce, k_device_write_ce, k_device_write_ce},
      {"device_to_device_bidirectional_memcpy_write_sm", k_device_write_sm, k_device_write_sm}}};
 
-constexpr const char* k_shared_remedy =
-    "see what they share: a PCIe switch's link, one node's memory, a cable, the switch of the "
-    "network";
-
 /// Compares what a profile measured in two ways, or at a link's two ends.
 class Alternatives {
 public:
@@ -103,11 +99,9 @@ private:
     return odd.places == std::vector<std::size_t>{0};
   }
 
-  /// A rate below so much of what it could be that noise is no reason.
-  bool is_far_below(const Cell& cell, double expected) {
+  bool falls_short(const Cell& cell, double expected) {
     ++m_verdict.checks[FindingKind::alternative];
-    const double least = cell.status == CellStatus::noisy ? k_least_of_link / 2 : k_least_of_link;
-    return cell.unit == k_bytes_per_second && cell.p50 < least * expected;
+    return is_far_below(cell, expected);
   }
 
   void direct_or_staged(CellKey key, const Cell& cell) {
@@ -201,7 +195,7 @@ private:
       return;
     }
     const double expected = there->p50 + (back == nullptr ? 0 : back->p50);
-    if (is_far_below(cell, expected)) {
+    if (falls_short(cell, expected)) {
       m_verdict.findings.push_back(finding(cell, expected, "what each way does alone",
                                            "both ways at once should not slow each other: see "
                                            "the link's mode (full duplex) and what else uses it"));
@@ -235,7 +229,7 @@ private:
     const bool flat =
         std::ranges::all_of(m_profile.machines, [](const auto& m) { return m.rack.empty(); });
     if (flat && cell.ceiling && cell.key.test.starts_with("bisection_") &&
-        is_far_below(cell, cell.ceiling->value)) {
+        falls_short(cell, cell.ceiling->value)) {
       m_verdict.findings.push_back(finding(
           cell, cell.ceiling->value, cell.ceiling->name + ", each pair alone", k_shared_remedy));
     }
@@ -298,7 +292,7 @@ private:
             std::ranges::max_element(of->second, {}, [](const auto& part) { return part.second; });
         expected = best->second;
       }
-      if (is_far_below(*cell, expected)) {
+      if (falls_short(*cell, expected)) {
         m_verdict.findings.push_back(
             finding(*cell, expected,
                     fmt::format("what {} do, each alone, less what they share", of->second.size()),
@@ -353,6 +347,11 @@ private:
 };
 
 } // namespace
+
+bool is_far_below(const Cell& cell, double expected) {
+  const double least = cell.status == CellStatus::noisy ? k_least_of_link / 2 : k_least_of_link;
+  return cell.unit == k_bytes_per_second && cell.p50 < least * expected;
+}
 
 void check_alternatives(const Profile& profile, Verdict& verdict) {
   Alternatives(profile, verdict).check();

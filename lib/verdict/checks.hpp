@@ -22,6 +22,9 @@ void check_settings(const Profile& profile, Verdict& verdict);
 /// at once and each alone, a port and the PCIe link below it.
 void check_alternatives(const Profile& profile, Verdict& verdict);
 
+/// Rails against the others of the same two machines, and all at once against their sum.
+void check_rails(const Profile& profile, Verdict& verdict);
+
 /// Equal parts of one machine differ by 1 to 3 %.
 inline constexpr double k_rate_tolerance = 0.10;
 /// A copy engine reaches 75 to 90 % of what PCIe or NVLink carries after line coding.
@@ -32,8 +35,17 @@ inline constexpr double k_least_of_link = 0.6;
 /// The odd ones of a group, but for those that their samples do not tell from the others. Too few
 /// samples tell nothing: then the values decide, unless the cell was disturbed.
 [[nodiscard]] OddOnes odd_cells(const std::vector<const Cell*>& group);
+/// Whether a rate is below so much of what it could be that noise is no reason.
+[[nodiscard]] bool is_far_below(const Cell& cell, double expected);
+/// The NIC that an end of a rail, "w0/eth0", is; nullptr where the tree does not know it.
+[[nodiscard]] const TopologyObject* nic_of(const Profile& profile, const std::string& port);
 /// One direction; of a NIC or GPU whose PCIe link is known.
 [[nodiscard]] std::optional<double> pcie_rate(const TopologyObject& o);
+
+/// The remedy for what is slow only together.
+inline constexpr const char* k_shared_remedy =
+    "see what they share: a PCIe switch's link, one node's memory, a cable, the switch of the "
+    "network";
 
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string unit);

@@ -73,6 +73,12 @@ public:
         m_places.emplace(o.id, Place{kind_of(o), &o, ""});
       }
     }
+    for (const Cell& cell : profile.cells) {
+      if (cell.key.test == k_rail_bandwidth && cell.key.operation != k_rails_at_once) {
+        add_port(cell.key.from);
+        add_port(cell.key.to);
+      }
+    }
   }
 
   void check() {
@@ -103,6 +109,16 @@ private:
     default:
       return kind;
     }
+  }
+
+  /// One end of a rail. Members of a group have one tree, so that it is no object of it.
+  void add_port(const std::string& id) {
+    const TopologyObject* const nic = nic_of(m_profile, id);
+    const auto machine = m_places.find(id.substr(0, id.find('/')));
+    m_places.emplace(id,
+                     Place{fmt::format("port of {:g} bytes/s",
+                                       nic == nullptr ? 0 : nic->link_bytes_per_second.value_or(0)),
+                           nullptr, machine == m_places.end() ? "" : machine->second.rack});
   }
 
   [[nodiscard]] const Place* place(const std::string& id) const {
@@ -141,8 +157,9 @@ private:
   [[nodiscard]] std::vector<std::pair<CellKey, Group>> groups() const {
     std::map<std::pair<CellKey, std::string>, std::map<std::uint64_t, Group>> by_size;
     for (const Cell& cell : m_profile.cells) {
-      // Of collectives between two machines there is pair_bandwidth, too.
+      // Of collectives between two machines there is pair_bandwidth, too; of rails at once, each.
       if (!cell.has_value() || is_contention(cell.key) || cell.key.test == k_fabric_window ||
+          cell.key.operation == k_rails_at_once ||
           (cell.key.test.starts_with("nccl_") && !cell.key.to.empty())) {
         continue;
       }

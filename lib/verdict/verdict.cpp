@@ -70,7 +70,8 @@ std::string remedy_for(const Profile& profile, const std::string& id) {
            "memory`)";
   }
   const bool machine = std::ranges::any_of(profile.machines, [&](const MachineGroup& m) {
-    return m.id == id || m.name == id || std::ranges::find(m.members, id) != m.members.end();
+    return m.id == id || m.name == id || // or a port of a member
+           std::ranges::find(m.members, id.substr(0, id.find('/'))) != m.members.end();
   });
   if (machine || (object != nullptr && object->kind == ObjectKind::nic)) {
     return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
@@ -381,6 +382,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   check_settings(profile, verdict);
   check_measured(profile, verdict);
   check_alternatives(profile, verdict);
+  check_rails(profile, verdict);
   check_memory(profile, verdict);
   if (options.requirements != nullptr) {
     check_requirements(profile, *options.requirements, verdict);

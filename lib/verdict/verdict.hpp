@@ -78,6 +78,7 @@ struct VerdictOptions {
 /// - pairs of machines or NICs for the place or the path that makes them slow (judge_pairs());
 /// - a thing against its alternative: direct copies and staged ones, one direction and the other,
 ///   all at once and each alone, a port and the PCIe link below it;
+/// - rails between two machines against each other, and all at once against their sum;
 /// - rates against those of what they pass (contradictions_of());
 /// - cells against the baseline (compare(), what got worse) and against requirements.
 /// Whatever the profile does not know is in Verdict::unknown.

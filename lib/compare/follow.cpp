@@ -17,9 +17,10 @@ namespace {
 using Cases = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> k_ports{k_port_bandwidth, k_single_port};
-constexpr std::array<std::string_view, 9> k_pass_ports{
-    k_pair_bandwidth, k_pair_write,         k_fan_in,           k_fan_out,           k_fabric_write,
-    k_uplink,         k_bisection_by_order, k_bisection_random, k_bisection_by_racks};
+constexpr std::array<std::string_view, 10> k_pass_ports{
+    k_rail_bandwidth,   k_pair_bandwidth,    k_pair_write, k_fan_in,
+    k_fan_out,          k_fabric_write,      k_uplink,     k_bisection_by_order,
+    k_bisection_random, k_bisection_by_racks};
 constexpr std::array<std::string_view, 1> k_processors{k_processor_loop};
 constexpr std::array<std::string_view, 2> k_memories{k_stream_copy, k_stream_add};
 constexpr std::array<std::string_view, 12> k_use_memory{

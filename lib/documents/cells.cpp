@@ -104,6 +104,8 @@ constexpr CellCase k_cases[] = {
     {k_port_bandwidth, cluster, k_rate, k_payload,
      "what a port does in each direction when both are busy"},
     {k_single_port, cluster, k_rate, k_payload, "the same of each of several network ports"},
+    {k_rail_bandwidth, cluster, k_rate, k_payload,
+     "what flows between port i of two machines, each rail alone and all at once: with --rails"},
     {k_fabric_write, cluster, k_seconds, "", "time of a write between two machines, by size"},
     {k_bisection_by_order, cluster, k_rate, k_payload,
      "what the first half of the ranks and the second move together"},

@@ -64,6 +64,10 @@ inline constexpr const char* k_fan_out = "fan_out_bandwidth";
 /// Also the option of a plan whose value replaces these cells.
 inline constexpr const char* k_port_bandwidth = "port_bandwidth";
 inline constexpr const char* k_single_port = "single_port_bandwidth";
+/// Port i of a machine with port i of another: CellKey::operation is "rail0", ... and from and to
+/// are "w0/eth0", "w1/eth0"; between machines k_rails_at_once.
+inline constexpr const char* k_rail_bandwidth = "rail_bandwidth";
+inline constexpr const char* k_rails_at_once = "rails_at_once";
 inline constexpr const char* k_bisection_by_order = "bisection_by_order";
 inline constexpr const char* k_bisection_random = "bisection_random";
 inline constexpr const char* k_bisection_by_racks = "bisection_by_racks";

@@ -35,7 +35,7 @@ constexpr Rule k_number_of_system = whole(0, 1'000'000'000);
 
 constexpr const char* k_operations =
     "^(sgd|momentum|rmsprop|adam|cached|streaming|ps_colocated|ps_noncolocated|ring|"
-    "(gemm|embedding)(_[1-9][0-9]{0,8})?)$";
+    "rail[0-9]{1,3}|rails_at_once|(gemm|embedding)(_[1-9][0-9]{0,8})?)$";
 
 bool is_operation(std::string_view text) {
   static const std::regex pattern(k_operations);
@@ -45,7 +45,7 @@ bool is_operation(std::string_view text) {
 constexpr Pattern k_operation{
     k_operations, is_operation,
     "must be one of sgd, momentum, rmsprop, adam, cached, streaming, ps_colocated, "
-    "ps_noncolocated, ring, gemm, embedding, or one of the last two with its size, as gemm_256",
+    "ps_noncolocated, ring, rail0, rails_at_once, gemm, embedding, or gemm_256: with its size",
     "gemm_256"};
 
 /// "0000:17:00.0": domain, bus, device, function.
@@ -421,9 +421,9 @@ void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
     "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", ...; of a job's records: \"nccl ranks 0-7\".");
   v("direction", key.direction, one_of(k_directions).maybe(), "One way, or both ways at once.");
   v("operation", key.operation, like(k_operation).maybe(),
-    "An optimizer; the stores of a sum (cached, streaming); the strategy of a rehearsal; or a "
-    "computation with its size "
-    "(gemm_256: side of the matrices; embedding_1000: lookups).");
+    "An optimizer; the stores of a sum (cached, streaming); the strategy of a rehearsal; a rail "
+    "(rail0, rails_at_once); or a computation with its size (gemm_256: side of the matrices; "
+    "embedding_1000: lookups).");
   v("state", key.state, one_of(k_states).maybe(),
     "State of the caches: cold, warm, cached_source (only what is read); what holds what is "
     "loaded: L1 to L4, memory; of the host memory of a copy to or from a GPU: pinned, pageable; "

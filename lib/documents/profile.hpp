@@ -43,7 +43,8 @@ struct CellKey {
   std::string transport{}; ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
   std::string direction{}; ///< "one_way" or "two_way"
   /// Optimizer: sgd, momentum, rmsprop, adam; computation: gemm or embedding, with its size as in
-  /// gemm_256 (side of the matrices) and embedding_1000 (lookups); rehearsal: its strategy
+  /// gemm_256 (side of the matrices) and embedding_1000 (lookups); rehearsal: its strategy; rails:
+  /// rail0, rail1, ... or rails_at_once
   std::string operation{};
   /// Caches: cold or warm; host memory of a copy to or from a GPU: pinned or pageable; a copy
   /// between GPUs: peer (directly) or staged (by way of the host); rehearsal: its sums are made

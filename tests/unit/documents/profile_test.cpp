@@ -142,9 +142,8 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
            "/cells/0/direction: is \"both\"; must be one of one_way, two_way"},
           {{set("/cells/3/operation", "lamb")},
            "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, cached, "
-           "streaming, ps_colocated, ps_noncolocated, ring, gemm, embedding, or one of the last "
-           "two with its "
-           "size, as gemm_256"},
+           "streaming, ps_colocated, ps_noncolocated, ring, rail0, rails_at_once, gemm, embedding, "
+           "or gemm_256: with its size"},
           {{set("/cells/3/state", "hot")},
            "/cells/3/state: is \"hot\"; must be one of cold, warm, cached_source, in_place, sent, "
            "pinned, "

@@ -21,6 +21,7 @@
 #include "rehearse/rehearsals.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -47,7 +49,7 @@ struct Flags {
   std::string topology, record;
   std::string limit = "60s";
   bool json = false, list = false, force = false, cluster = false, no_nvlink = false,
-       pair_writes = false, thorough = false;
+       pair_writes = false, rails = false, thorough = false;
 };
 
 std::string command_line(const Flags& flags) {
@@ -62,6 +64,7 @@ std::string command_line(const Flags& flags) {
   }
   text += flags.no_nvlink ? " --no-nvlink" : "";
   text += flags.pair_writes ? " --pair-writes" : "";
+  text += flags.rails ? " --rails" : "";
   return text;
 }
 
@@ -94,6 +97,28 @@ int list_cells(const ProbeOptions& options, bool json) {
                       list.estimate.count());
   write_file("-", text);
   return k_exit_ok;
+}
+
+/// The machines of a cluster, the ports of each rail, and how long measuring them takes.
+void list_cluster(const ClusterList& list, bool json) {
+  if (json) {
+    write_file("-", canonical({{"machines", list.machines},
+                               {"transport", list.transport},
+                               {"rails", list.rails},
+                               {"estimate_seconds", list.estimate.count()}}));
+    return;
+  }
+  std::string text = fmt::format("{} over {}: {}\n", counted(list.machines.size(), "machine"),
+                                 list.transport, fmt::join(list.machines, ", "));
+  for (std::size_t rail = 0; rail < list.rails.size(); ++rail) {
+    const std::set<std::string> names(list.rails[rail].begin(), list.rails[rail].end());
+    text += fmt::format(
+        "    rail{}  {}\n", rail,
+        fmt::join(names.size() == 1 ? std::vector(names.begin(), names.end()) : list.rails[rail],
+                  ", "));
+  }
+  text += fmt::format("\nabout {:.0f} s\n", list.estimate.count());
+  write_file("-", text);
 }
 
 Seconds budget_of(const std::string& text) {
@@ -193,7 +218,7 @@ int run_cluster_probe(const Flags& flags) {
          "probe --cluster measures the network between machines; leave --no-nvlink away");
   }
   const std::string output = flags.json ? "-" : flags.output;
-  if (job->rank == 0) {
+  if (job->rank == 0 && !flags.list) {
     refuse_to_replace(output, flags);
   }
   ClusterProbeOptions options;
@@ -201,16 +226,22 @@ int run_cluster_probe(const Flags& flags) {
     options.budget = budget_of(flags.budget);
   }
   options.pair_writes = flags.pair_writes;
+  options.rails = flags.rails;
+  options.only_list = flags.list;
   options.limit = parse_seconds(flags.limit, "--step-timeout");
-  options.starting = [](int ranks, Seconds estimate) {
-    tell_begin(fmt::format("{} machines", ranks), estimate);
+  options.starting = [&flags](const ClusterList& list) {
+    if (flags.list) {
+      list_cluster(list, flags.json);
+    } else {
+      tell_begin(fmt::format("{} machines", list.machines.size()), list.estimate);
+    }
   };
   std::optional<Progress> progress(std::in_place);
   ask(options, flags, progress);
   Rendezvous rendezvous(*job, "probe", options.limit);
   const ProbeResult result = probe_cluster(rendezvous, options);
   progress.reset(); // takes its line away
-  return job->rank == 0 ? conclude(result, output, true) : k_exit_ok;
+  return job->rank == 0 && !flags.list ? conclude(result, output, true) : k_exit_ok;
 }
 
 /// The tree of a machine that is not here; nothing is measured.
@@ -269,15 +300,16 @@ int run_probe(const Flags& flags) {
     }
     require_new_folder(flags.record);
   }
+  if (!flags.cluster && (flags.pair_writes || flags.rails)) {
+    fail(ErrorKind::usage,
+         fmt::format("{} is of the machines of a cluster: give --cluster, or leave it away",
+                     flags.rails ? "--rails" : "--pair-writes"));
+  }
   if (!flags.topology.empty()) {
     return run_topology(flags);
   }
   if (flags.cluster) {
     return run_cluster_probe(flags);
-  }
-  if (flags.pair_writes) {
-    fail(ErrorKind::usage,
-         "--pair-writes is of the machines of a cluster: give --cluster, or leave it away");
   }
   if (flags.list) {
     return list_cells(options_of(flags), flags.json);
@@ -322,10 +354,14 @@ void add_probe_command(Arguments& program) {
   probe.option("--pair-writes", &flags->pair_writes,
                "Cluster: also measure pair_write, the time of a write between every pair by size, "
                "with more than 8 machines; about 2.4 s more for each machine");
+  probe.option("--rails", &flags->rails,
+               "Cluster: also measure port i of each machine with port i of the others, each rail "
+               "alone and all at once; about 0.3 s for each machine and rail");
   probe.option("-t,--only", &flags->only, "Measure only these cases: a,b; see --list")
       .separated_by(',');
   probe.option("-l,--list", &flags->list,
-               "Print a list and end: the cases and cells of this machine");
+               "Print a list and end: the cases and cells of this machine; with --cluster its "
+               "machines and rails");
   probe
       .option(
           "--transport", &flags->transports,

@@ -8,16 +8,18 @@
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/cluster_steps.hpp"
+#include "probe/cluster_warnings.hpp"
 #include "probe/description.hpp"
 #include "probe/racks.hpp"
+#include "probe/rails.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -44,7 +46,8 @@ class Coordinator {
 public:
   Coordinator(ClusterMember& member, const ClusterProbeOptions& options, int ranks, Seconds budget)
       : m_steps(member, options, ranks, budget), m_pairs(m_steps), m_racks(m_steps, m_pairs),
-        m_ranks(ranks), m_pair_writes(measures_pair_writes(options, ranks)) {
+        m_rails(m_steps), m_ranks(ranks), m_with_rails(options.rails),
+        m_pair_writes(measures_pair_writes(options, ranks)) {
     m_result.resize(at(ranks));
   }
 
@@ -63,6 +66,10 @@ public:
     m_steps.use_transport(transport);
     m_pairs.calibrate();
     m_pairs.measure();
+    if (m_with_rails) { // a user's time may be over before the end
+      m_rails.measure(m_pairs.found.part);
+      m_steps.use_transport(transport);
+    }
     m_steps.share_out(k_to_come + static_cast<double>(m_steps.lanes.size()) * Seconds(1) +
                       (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
     m_racks.measure();
@@ -439,6 +446,7 @@ public:
       }
     }
     make_rack_cells(late);
+    std::ranges::move(m_rails.cells(ids, late), std::back_inserter(m_cells));
     // A plan asks for one figure of a machine and another.
     for (int a = 0; a < m_ranks; ++a) {
       MemberResult& m = m_result[at(a)];
@@ -557,58 +565,13 @@ private:
   ClusterSteps m_steps;
   PairSteps m_pairs;
   RackSteps m_racks;
+  RailSteps m_rails;
   int m_ranks;
+  bool m_with_rails;
   bool m_pair_writes;
   std::vector<MemberResult> m_result;
   std::vector<Cell> m_cells;
 };
-
-/// The transport that all ranks have: InfiniBand and its like before tcp.
-std::string common_transport(const std::vector<ClusterHost>& hosts,
-                             const std::vector<std::string>& asked) {
-  std::vector<std::string> all = hosts.front().transports;
-  for (const ClusterHost& host : hosts) {
-    std::erase_if(all, [&](const std::string& name) {
-      return std::find(host.transports.begin(), host.transports.end(), name) ==
-             host.transports.end();
-    });
-  }
-  for (const std::string& wanted : asked) {
-    if (std::find(all.begin(), all.end(), wanted) == all.end()) {
-      fail(ErrorKind::unavailable,
-           fmt::format("probe: transport '{}' does not cross machines at every rank; there are: {}",
-                       wanted, fmt::join(all, ", ")));
-    }
-  }
-  if (!asked.empty()) {
-    return asked.front();
-  }
-  if (all.empty()) {
-    fail(ErrorKind::unavailable, "probe: the ranks have no transport in common that crosses "
-                                 "machines; `reckon run --list` on each says what is missing");
-  }
-  const auto tcp = [](const std::string& name) { return name.starts_with("tcp"); };
-  std::stable_partition(all.begin(), all.end(), [&](const std::string& n) { return !tcp(n); });
-  return all.front();
-}
-
-/// What measuring again has not settled.
-void warn_of_contradictions(ProbeResult& result) {
-  const std::vector<Contradiction> all = contradictions_of(result.profile);
-  if (all.empty()) {
-    return;
-  }
-  const Contradiction& worst = *std::ranges::max_element(
-      all, {}, [](const Contradiction& c) { return c.cell->p50 / c.limit; });
-  result.warnings.push_back(fmt::format(
-      "this profile contradicts itself in {}, also where it was measured again: {} found {}, and "
-      "{} "
-      "carries {}; plans of it are off by as much. Probe again when nothing else uses the network, "
-      "with a longer --time",
-      counted(all.size(), "place"), worst.cell->key.text(),
-      to_text(Bandwidth::bytes_per_s(worst.cell->p50)), worst.limited_by,
-      to_text(Bandwidth::bytes_per_s(worst.limit))));
-}
 
 } // namespace
 
@@ -620,9 +583,36 @@ bool measures_pair_writes(const ClusterProbeOptions& options, int ranks) {
   return options.pair_writes || ranks <= k_few_machines;
 }
 
-Seconds cluster_budget(int ranks, bool pair_writes) {
-  return Seconds(32 + 2.5 * ranks) + (pair_writes ? pair_write_time(ranks) : Seconds(0));
+Seconds cluster_budget(int ranks, bool pair_writes, int rails) {
+  return Seconds(32 + 2.5 * ranks) + (pair_writes ? pair_write_time(ranks) : Seconds(0)) +
+         rails_time(ranks, rails);
 }
+
+namespace {
+
+/// Opens the rails once, so that one that does not connect ends the probe before it has taken time.
+ClusterList what_to_measure(ClusterMember& member, const ClusterProbeOptions& options) {
+  const auto machines = static_cast<int>(member.hosts().size());
+  ClusterList list;
+  list.machines = member_ids(member.hosts());
+  list.transport = common_transport(member.hosts(), options.transports);
+  if (options.rails) {
+    member.use_transport(list.transport, options.seed, true);
+    for (std::size_t rail = 0; rail < at(member.rails()); ++rail) {
+      std::vector<std::string>& ports = list.rails.emplace_back();
+      for (const std::vector<std::string>& of_machine : member.ports()) {
+        ports.push_back(of_machine[rail]);
+      }
+    }
+  }
+  list.estimate =
+      options.budget > Seconds(0)
+          ? options.budget
+          : cluster_budget(machines, measures_pair_writes(options, machines), member.rails());
+  return list;
+}
+
+} // namespace
 
 ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& options) {
   try {
@@ -631,23 +621,24 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
                              "has one rank; start more, or leave --cluster away");
     }
     ClusterMember member(rendezvous, options);
-    const auto machines = static_cast<int>(member.hosts().size());
     ProbeResult result;
     if (rendezvous.rank() != 0) {
       member.serve();
       return result;
     }
-    const Seconds budget = options.budget > Seconds(0)
-                               ? options.budget
-                               : cluster_budget(machines, measures_pair_writes(options, machines));
-    const std::string transport = common_transport(member.hosts(), options.transports);
+    const ClusterList list = what_to_measure(member, options);
+    const auto machines = static_cast<int>(list.machines.size());
     if (options.starting) {
-      options.starting(machines, budget);
+      options.starting(list);
     }
-    Coordinator coordinator(member, options, machines, budget);
+    if (options.only_list) {
+      member.end();
+      return result;
+    }
+    Coordinator coordinator(member, options, machines, list.estimate);
     try {
       coordinator.measure_machines();
-      coordinator.measure_transport(transport);
+      coordinator.measure_transport(list.transport);
       member.end();
     } catch (const ClusterInterrupted&) {
       result.interrupted = true;
@@ -660,46 +651,23 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
       result.interrupted = true;
       rendezvous.give_up("rank 0 was interrupted");
     }
-    const std::vector<std::string> ids = member_ids(member.hosts());
     const auto [bisection, full] = coordinator.verdict();
-    coordinator.make_cells(ids, result.interrupted);
+    coordinator.make_cells(list.machines, result.interrupted);
 
     Profile& profile = result.profile;
     profile.cells = std::move(coordinator.cells());
-    merge_machines(profile, coordinator.result(), ids);
+    merge_machines(profile, coordinator.result(), list.machines);
     profile.name =
         !options.name.empty() ? options.name : fmt::format("cluster of {} machines", machines);
     auto& context = profile.context;
     context["measured_at"] = utc_now();
     context["ranks"] = fmt::format("{}", rendezvous.size());
-    context["transport"] = transport;
+    context["transport"] = list.transport;
     context["bisection"] = bisection;
     context["racks_doubtful"] = coordinator.racks().found.doubt;
-    const std::string first = member.hosts().front().host;
-    if (std::all_of(member.hosts().begin(), member.hosts().end(), [&](const ClusterHost& host) {
-          return host.host == first && host.boot == member.hosts().front().boot;
-        })) {
-      result.warnings.push_back(fmt::format(
-          "all ranks run on {}: between them no network was measured; start them on several "
-          "machines, as `mpirun -N 1` and `srun --ntasks-per-node=1` do",
-          first));
-    }
-    if (!full) {
-      result.warnings.push_back(fmt::format(
-          "this network has no full bisection bandwidth, which the equations of most strategies "
-          "assume ({}){}",
-          bisection,
-          coordinator.racks().count() > 1
-              ? fmt::format("; {} racks with thin uplinks were found, and `reckon plan` reckons "
-                            "with their uplinks",
-                            coordinator.racks().count())
-              : "; no racks explain it: plan for machines among which it holds"));
-    }
-    warn_of_contradictions(result);
-    if (!coordinator.racks().found.doubt.empty()) {
-      result.warnings.push_back("racks are doubtful: " + coordinator.racks().found.doubt);
-    }
-    describe_probe(result, options, budget, coordinator.spent());
+    warn_of_cluster(result, member, coordinator.racks().found.doubt, full ? "" : bisection,
+                    coordinator.racks().count());
+    describe_probe(result, options, list.estimate, coordinator.spent());
     return result;
   } catch (const std::exception& error) {
     rendezvous.give_up(error.what());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace reckon {
 
@@ -16,13 +17,24 @@ namespace reckon {
 /// pairs.
 inline constexpr int k_few_machines = 8;
 
+/// What is about to be measured.
+struct ClusterList {
+  std::vector<std::string> machines;
+  std::string transport;
+  /// By rail, the ports of the machines; empty without rails.
+  std::vector<std::vector<std::string>> rails;
+  Seconds estimate{0};
+};
+
 /// Rank 0's options count. Without a transport the best one that connects machines is measured.
 struct ClusterProbeOptions : ProbeRequest {
   Seconds budget{0};                    ///< for the whole probe; 0: cluster_budget()
   std::uint64_t most_memory = 32 << 20; ///< to receive into; the same again to send from
   bool pair_writes = false;             ///< pair_write also for more than k_few_machines
+  bool rails = false;                   ///< rail_bandwidth
+  bool only_list = false;               ///< ends after `starting`
   Seconds limit{60};                    ///< a rank that is silent for longer has hung
-  std::function<void(int ranks, Seconds estimate)> starting;
+  std::function<void(const ClusterList& list)> starting;
   MakeMover make = [](const std::string& transport) { return make_mover(transport); };
 };
 
@@ -31,9 +43,9 @@ struct ClusterProbeOptions : ProbeRequest {
 /// The default time of pair_write.
 [[nodiscard]] Seconds pair_write_time(int ranks);
 
-/// The default time of probing this many machines. Grows with their number, not with that of their
-/// pairs.
-[[nodiscard]] Seconds cluster_budget(int ranks, bool pair_writes);
+/// The default time of probing this many machines, with this many rails. Grows with their number,
+/// not with that of their pairs.
+[[nodiscard]] Seconds cluster_budget(int ranks, bool pair_writes, int rails);
 
 /// Measures the machines of a job, one rank each; call it at every rank. Rank 0 decides the next
 /// step and tells all ranks; each does its part and tells all its result. The result is complete at

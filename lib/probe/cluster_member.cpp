@@ -17,10 +17,12 @@
 #include "probe/guard.hpp"
 #include "probe/machine_campaigns.hpp"
 #include "probe/pin.hpp"
+#include "probe/rails.hpp"
 #include "probe/sampling.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <exception>
@@ -55,6 +57,34 @@ std::vector<std::string> strings(const JsonView& array) {
 }
 
 } // namespace
+
+std::string common_transport(const std::vector<ClusterHost>& hosts,
+                             const std::vector<std::string>& asked) {
+  std::vector<std::string> all = hosts.front().transports;
+  for (const ClusterHost& host : hosts) {
+    std::erase_if(all, [&](const std::string& name) {
+      return std::find(host.transports.begin(), host.transports.end(), name) ==
+             host.transports.end();
+    });
+  }
+  for (const std::string& wanted : asked) {
+    if (std::find(all.begin(), all.end(), wanted) == all.end()) {
+      fail(ErrorKind::unavailable,
+           fmt::format("probe: transport '{}' does not cross machines at every rank; there are: {}",
+                       wanted, fmt::join(all, ", ")));
+    }
+  }
+  if (!asked.empty()) {
+    return asked.front();
+  }
+  if (all.empty()) {
+    fail(ErrorKind::unavailable, "probe: the ranks have no transport in common that crosses "
+                                 "machines; `reckon run --list` on each says what is missing");
+  }
+  const auto tcp = [](const std::string& name) { return name.starts_with("tcp"); };
+  std::stable_partition(all.begin(), all.end(), [&](const std::string& n) { return !tcp(n); });
+  return all.front();
+}
 
 ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options)
     : m_rendezvous(rendezvous), m_options(options) {
@@ -170,9 +200,29 @@ void ClusterMember::end() {
   m_rendezvous.broadcast(Json{{"do", "end"}}.dump(), m_options.limit);
 }
 
-void ClusterMember::use_transport(const std::string& transport, std::uint64_t seed) {
-  static_cast<void>(
-      tell_all({{"do", "transport"}, {"seconds", 0}, {"transport", transport}, {"seed", seed}}));
+void ClusterMember::use_transport(const std::string& transport, std::uint64_t seed, bool rails) {
+  static_cast<void>(tell_all({{"do", "transport"},
+                              {"seconds", 0},
+                              {"transport", transport},
+                              {"seed", seed},
+                              {"rails", rails}}));
+}
+
+std::vector<std::string> ClusterMember::port_names(const Mover& mover, bool rails) const {
+  const std::vector<std::string>& named = mover.capabilities().ports;
+  return rails && named.empty() ? rails_of(discover_topology(), mover.ports_here()) : named;
+}
+
+void ClusterMember::use_rails(Mover& mover) {
+  std::vector<std::string> names;
+  for (const ClusterHost& host : m_hosts) {
+    names.push_back(host.host);
+  }
+  Rails rails = common_rails(m_ports, names);
+  m_ports = std::move(rails.ports);
+  m_left_out = std::move(rails.left_out);
+  m_rails = static_cast<int>(m_ports.front().size());
+  mover.use_ports(m_ports[static_cast<std::size_t>(m_number)]);
 }
 
 std::string ClusterMember::open_transport(const JsonView& instruction) {
@@ -184,13 +234,19 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
     return "";
   }
   std::unique_ptr<Mover> mover = m_options.make(m_transport);
-  const std::vector<std::string> mine = mover->capabilities().ports;
+  const bool rails = instruction.at("rails").boolean();
+  const std::vector<std::string> mine = port_names(*mover, rails);
   m_ports.clear();
-  std::size_t most = 1;
   for (const std::string& text : gather(Json(mine).dump(), m_options.limit)) {
     const Json json = parse_json(text, "ports of a rank");
     m_ports.push_back(strings(JsonView(json, "ports of a rank")));
-    most = std::max(most, m_ports.back().size());
+  }
+  if (rails) {
+    use_rails(*mover);
+  }
+  std::size_t most = 1;
+  for (const std::vector<std::string>& ports : m_ports) {
+    most = std::max(most, ports.size());
   }
   for (std::size_t rank = 0; rank < m_ports.size(); ++rank) {
     const std::size_t ports = std::max<std::size_t>(1, m_ports[rank].size());

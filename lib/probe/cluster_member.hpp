@@ -41,9 +41,14 @@ public:
   /// The memory that each machine receives into.
   [[nodiscard]] std::uint64_t memory() const { return m_memory; }
 
+  /// The number of rails that use_transport() found; 0 before.
+  [[nodiscard]] int rails() const { return m_rails; }
+  /// "w2 has no d3 with a carrier".
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return m_left_out; }
+
   /// Rank 0: gives all ranks an instruction, does its own part, returns all answers. run() throws
-  /// Error{operation} when data were wrong.
-  void use_transport(const std::string& transport, std::uint64_t seed);
+  /// Error{operation} when data were wrong. `rails`: ports() become the common_rails().
+  void use_transport(const std::string& transport, std::uint64_t seed, bool rails = false);
   [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task);
   /// Each machine measures itself alone for about this long, those on one computer in turn; with
   /// several ranks on a machine also their copies to each other. Returns profiles of one machine,
@@ -61,6 +66,8 @@ private:
   [[nodiscard]] bool measures() const { return m_number >= 0; }
   [[nodiscard]] std::vector<std::string> tell_all(const Json& instruction);
   [[nodiscard]] std::vector<std::string> act(const Json& instruction);
+  [[nodiscard]] std::vector<std::string> port_names(const Mover& mover, bool rails) const;
+  void use_rails(Mover& mover);
   [[nodiscard]] std::string open_transport(const JsonView& instruction);
   [[nodiscard]] std::string move(const JsonView& instruction);
   [[nodiscard]] std::string measure_machine(const JsonView& instruction);
@@ -75,8 +82,15 @@ private:
   int m_turn = 0; ///< number of machines with lower numbers on this computer
   std::uint64_t m_memory = 0;
   std::vector<std::vector<std::string>> m_ports;
+  int m_rails = 0;
+  std::vector<std::string> m_left_out;
   std::unique_ptr<FlowRank> m_flows;
   std::string m_transport;
 };
+
+/// The transport that all machines have, InfiniBand and its like before tcp; of those `asked` for
+/// the first. Throws Error{unavailable}.
+[[nodiscard]] std::string common_transport(const std::vector<ClusterHost>& hosts,
+                                           const std::vector<std::string>& asked);
 
 } // namespace reckon

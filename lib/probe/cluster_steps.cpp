@@ -96,8 +96,9 @@ std::uint64_t part_for(double bytes_per_s) {
 ClusterSteps::ClusterSteps(ClusterMember& member, const ClusterProbeOptions& options, int ranks,
                            Seconds budget)
     : m_member(member), m_options(options), m_ranks(ranks), m_budget(budget),
-      m_scale(std::clamp(budget / cluster_budget(ranks, measures_pair_writes(options, ranks)), 0.15,
-                         20.0)),
+      m_scale(std::clamp(
+          budget / cluster_budget(ranks, measures_pair_writes(options, ranks), member.rails()),
+          0.15, 20.0)),
       m_random(options.seed) {}
 
 void ClusterSteps::show(const std::string& what) {
@@ -146,14 +147,11 @@ void ClusterSteps::allow_for_long_ways() {
   m_budget += streams * (k_warm_up_trips + 3 * k_window_trips) * round_trip;
 }
 
-void ClusterSteps::use_transport(const std::string& transport) {
+void ClusterSteps::use_transport(const std::string& transport, bool rails) {
   m_transport = transport;
-  m_member.use_transport(transport, m_options.seed);
-  std::size_t most = 1;
-  for (const std::vector<std::string>& ports : m_member.ports()) {
-    most = std::max(most, ports.size());
-  }
-  lanes.resize(most);
+  m_member.use_transport(transport, m_options.seed, rails);
+  const auto number = [](const std::vector<std::string>& ports) { return ports.size(); };
+  lanes.resize(std::max<std::size_t>(1, std::ranges::max(m_member.ports(), {}, number).size()));
   std::iota(lanes.begin(), lanes.end(), 0);
 }
 

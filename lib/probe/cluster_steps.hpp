@@ -62,8 +62,8 @@ public:
   /// time is short.
   void share_out(Seconds to_come);
 
-  /// Opens a transport at all ranks.
-  void use_transport(const std::string& transport);
+  /// Opens a transport at all ranks; `rails`: on all rails.
+  void use_transport(const std::string& transport, bool rails = false);
   [[nodiscard]] const std::string& transport() const { return m_transport; }
   /// The lanes in use: one a network port.
   std::vector<int> lanes{0};

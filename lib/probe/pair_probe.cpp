@@ -12,10 +12,10 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_short_count = 8, k_long_count = 3;
+constexpr std::uint64_t k_short_writes = 8, k_long_writes = 3;
 
 std::uint64_t count_of(std::uint64_t bytes) {
-  return bytes > k_short_write_bytes ? k_long_count : k_short_count;
+  return bytes > k_short_write_bytes ? k_long_writes : k_short_writes;
 }
 FlowTask task_for(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t first) {
   return write_task(std::move(flows), bytes, count_of(bytes), 8, first);

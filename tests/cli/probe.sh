@@ -70,6 +70,7 @@ ok probe --list --thorough --only reduce_sum
 refused 'host_memcpy?' probe --only host_memcyp
 refused "no time unit" probe --time 30
 refused "--time" probe --time 1ms
+refused "--rails" probe --rails
 
 # Ranks of one machine would measure it at the same time: none of them does.
 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000 \

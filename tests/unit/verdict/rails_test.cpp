@@ -114,7 +114,8 @@ TEST(Rails, OfOtherDescribedSpeedsAreNotComparedWithEachOther) {
                                   .kind = ObjectKind::nic,
                                   .parent = "m0",
                                   .name = fmt::format("eth{} mlx5_{}", rail, rail),
-                                  .link_bytes_per_second = rail == 0 ? 1.25e9 : 50e9});
+                                  .link_bytes_per_second = rail == 0 ? 1.25e9 : 50e9,
+                                  .pcie_possible = PcieLink{8e9, rail == 0 ? 1 : 16}});
   }
   EXPECT_THAT(told_of(p), IsEmpty());
 }

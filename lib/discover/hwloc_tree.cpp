@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/hwloc_tree.hpp"
 
+#include "discover/cables.hpp"
 #include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
@@ -47,6 +48,7 @@ public:
   Topology build() {
     visit(hwloc_get_root_obj(m_topology), "", "");
     read_peer_links();
+    share_cables(m_result, m_ports);
     return std::move(m_result);
   }
 
@@ -332,6 +334,10 @@ private:
         made.link_bytes_per_second = std::max(made.link_bytes_per_second.value_or(0), *speed);
       }
     }
+    if (const std::string port = m_files ? port_of(made.pci_address, made.name, m_files) : "";
+        !port.empty()) {
+      m_ports[made.id] = port;
+    }
     m_result.objects.push_back(std::move(made));
   }
 
@@ -534,6 +540,7 @@ private:
   unsigned m_bridges = 0, m_gpus = 0, m_nics = 0;
   std::map<hwloc_obj_t, std::string> m_ids; // of GPUs and NVSwitches
   std::vector<hwloc_obj_t> m_link_switches;
+  std::map<std::string, std::string> m_ports; // of NICs
   Topology m_result;
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/whole_number.hpp"
+#include "discover/cables.hpp"
 #include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ public:
     }
     join();
     complete_nvlinks(m_tree.topology, m_machine);
-    share_cables();
+    share_cables(m_tree.topology, m_ports);
     return std::move(m_tree);
   }
 
@@ -309,7 +310,7 @@ private:
       set_pcie(made, element);
       const std::string guid = nic.child("net").attribute("guid").value();
       if (guid.find_first_not_of("0x") != guid.npos) {
-        m_guids.emplace_back(made.id, guid);
+        m_ports[made.id] = port_by_function(guid, *address);
       }
     }
   }
@@ -377,24 +378,6 @@ private:
     made.id = fmt::format("{}/{}{}", m_machine, what, number);
     made.parent = parent;
     return made;
-  }
-
-  /// Two functions of one port are in different slots, with the same number there and the same card
-  /// (`guid`), as where a card has two PCIe links; two ports of a card are functions of one slot.
-  void share_cables() {
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> ports;
-    for (const auto& [nic, guid] : m_guids) {
-      const std::string& address = m_tree.topology.find(nic)->pci_address;
-      ports[{guid, address.substr(address.rfind('.') + 1)}].push_back(nic);
-    }
-    for (const auto& [port, nics] : ports) {
-      for (TopologyObject& object : m_tree.topology.objects) {
-        if (nics.size() > 1 && std::ranges::find(nics, object.id) != nics.end()) {
-          object.cable = fmt::format("cable{}", m_cables);
-        }
-      }
-      m_cables += nics.size() > 1 ? 1 : 0;
-    }
   }
 
   /// Each end names the other: the same links once.
@@ -496,9 +479,9 @@ private:
   std::map<std::size_t, int> m_gpu_numbers;        // by element
   std::map<std::string, std::string> m_by_address; // GPUs
   std::vector<FoundLink> m_links;
-  std::set<std::string> m_off_bus; // names of NICs that are not on the PCI bus
-  std::vector<std::pair<std::string, std::string>> m_guids; // NICs and their cards
-  int m_bridges = 0, m_nics = 0, m_cables = 0;
+  std::set<std::string> m_off_bus;            // names of NICs that are not on the PCI bus
+  std::map<std::string, std::string> m_ports; // of NICs
+  int m_bridges = 0, m_nics = 0;
   /// The same mistake is often in every element: one remark for all.
   struct Remarked {
     std::size_t index = 0; ///< of the remark

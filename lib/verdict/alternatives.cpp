@@ -92,6 +92,10 @@ private:
             .share = cell.unit == k_seconds ? expected / cell.p50 : cell.p50 / expected};
   }
 
+  [[nodiscard]] static std::string machine_of(const std::string& id) {
+    return id.substr(0, id.find('/'));
+  }
+
   /// Whether `cell` is worse than `other` by more than the noise.
   bool is_worse(const Cell& cell, const Cell& other) {
     ++m_verdict.checks[FindingKind::alternative];
@@ -113,7 +117,7 @@ private:
     if (staged == nullptr || staged->key.bytes != cell.key.bytes) {
       return;
     }
-    Ways& ways = m_ways[key.from.substr(0, key.from.find('/'))];
+    Ways& ways = m_ways[machine_of(key.from)];
     ways.judged.emplace(key.from, key.to);
     if (is_worse(cell, *staged)) {
       ways.faulty.emplace(key.from, key.to);
@@ -271,7 +275,6 @@ private:
   /// parts are not known, all together have to reach what the best one does.
   void all_at_once(const std::string& all, const std::string& each) {
     std::map<std::string, std::map<std::string, double>> alone; // by machine and part
-    const auto machine_of = [](const std::string& id) { return id.substr(0, id.find('/')); };
     for (const auto& [key, cell] : m_cells) {
       if (key.test == each && key.state != "pageable") {
         const TopologyObject* const from = m_profile.topology.find(key.from);
@@ -301,17 +304,12 @@ private:
     }
   }
 
-  /// A NIC's port against the PCIe links of its card, which may have one for each of two domains.
+  /// A NIC's port against the PCIe links of all functions that share its cable.
   void port(const TopologyObject& nic) {
-    const auto slot = [](const TopologyObject& o) {
-      return o.pci_address.substr(std::min(o.pci_address.find(':'), o.pci_address.size()));
-    };
     double carries = 0;
     for (const TopologyObject* other : m_profile.topology.of_kind(ObjectKind::nic)) {
-      if (other == &nic || (!nic.pci_address.empty() && slot(*other) == slot(nic) &&
-                            other->link_bytes_per_second == nic.link_bytes_per_second &&
-                            other->parent.substr(0, other->parent.find('/')) ==
-                                nic.parent.substr(0, nic.parent.find('/')))) {
+      if (other == &nic || (!nic.cable.empty() && other->cable == nic.cable &&
+                            machine_of(other->id) == machine_of(nic.id))) {
         carries += pcie_rate(*other).value_or(0);
       }
     }

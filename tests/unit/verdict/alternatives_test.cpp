@@ -43,10 +43,8 @@ Profile workstation() {
                        .pci_address = fmt::format("0000:0{}:00.0", n),
                        .pcie = PcieLink{16e9, 16}});
     for (int i = 2 * n; i < 2 * n + 2; ++i) {
-      objects.push_back({.id = fmt::format("m0/gpu{}", i),
-                         .kind = ObjectKind::gpu,
-                         .parent = sw,
-                         .name = "GPU"});
+      objects.push_back(
+          {.id = fmt::format("m0/gpu{}", i), .kind = ObjectKind::gpu, .parent = sw, .name = "GPU"});
     }
   }
   return p;
@@ -210,14 +208,23 @@ TEST(Alternatives, PortThatIsFasterThanTheSlot) {
                                 .link_bytes_per_second = 25e9,
                                 .pcie = PcieLink{32e9, 4}}); // 15.75 GB/s: 63 %
   EXPECT_THAT(told(p), ElementsAre("m0/nic0 63 % of 25"));
-  // The same cable by a second function in another domain: 31.5 together.
+  // A second function in another domain: 31.5 together at one cable, else it lacks as much.
   TopologyObject second = p.topology.objects.back();
   second.id = "m0/nic1";
   second.pci_address = "0002:01:00.0";
   p.topology.objects.push_back(second);
-  EXPECT_THAT(told(p), IsEmpty());
-  p.topology.objects.back().pci_address = "0002:02:00.0"; // another card, which lacks as much
   EXPECT_THAT(told(p), ElementsAre("m0/nic0 63 % of 25", "m0/nic1 63 % of 25"));
+  for (TopologyObject& object : p.topology.objects) {
+    object.cable = object.kind == ObjectKind::nic ? "cable0" : "";
+  }
+  EXPECT_THAT(told(p), IsEmpty());
+  // Another machine's cable of the same name is another one.
+  p.topology.objects.push_back({.id = "m1", .kind = ObjectKind::machine});
+  p.topology.objects.push_back(second);
+  p.topology.objects.back().id = "m1/nic0";
+  p.topology.objects.back().parent = "m1";
+  p.topology.objects.back().cable = "cable0";
+  EXPECT_THAT(told(p), ElementsAre("m1/nic0 63 % of 25"));
 }
 
 } // namespace

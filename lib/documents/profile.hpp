@@ -132,6 +132,8 @@ struct Setting {
 };
 /// Ends the name of a count of errors while the profile was measured.
 inline constexpr std::string_view k_while_measured = "_while_measured";
+/// The share of TCP's segments that machines of a cluster sent again: "1.5 % of what it sends".
+inline constexpr std::string_view k_tcp_again = "tcp_sent_again_while_measured";
 
 /// The measured or published abilities of a machine or a cluster.
 struct Profile {

@@ -68,9 +68,12 @@ public:
         count_ports(object);
       }
     }
+    for (const std::string& device : other_devices(m_topology, m_files)) {
+      count_device(k_machine, device);
+    }
     for (const NvmlRow& row : nvml_rows(m_topology, m_files)) {
       if (std::find(k_nvml_counts.begin(), k_nvml_counts.end(), row.name) != k_nvml_counts.end()) {
-        m_counts[{row.place, row.name}] += last_number(row.value).value_or(0);
+        m_counts[{row.place, row.name, k_nvml_file}] += last_number(row.value).value_or(0);
       }
     }
     return std::move(m_counts);
@@ -79,7 +82,7 @@ public:
 private:
   void add(const std::string& place, const std::string& name, const std::string& file) {
     if (const auto text = m_files.text(file)) {
-      m_counts[{place, name}] += last_number(*text).value_or(0);
+      m_counts[{place, name, file}] = last_number(*text).value_or(0);
     }
   }
   template <class Names>
@@ -88,9 +91,12 @@ private:
       add(place, name.substr(name.find('/') + 1), folder + name);
     }
   }
+  void count_device(const std::string& place, const std::string& device) {
+    add_all(place, k_net_counts, "/sys/class/net/" + device + "/");
+  }
   void count_ports(const TopologyObject& nic) {
     for (const std::string& device : device_names(nic)) {
-      add_all(nic.id, k_net_counts, "/sys/class/net/" + device + "/");
+      count_device(nic.id, device);
       const std::string ports = "/sys/class/infiniband/" + device + "/ports";
       for (const std::string& port : m_files.names(ports)) {
         add_all(nic.id, k_rdma_counts, ports + "/" + port + "/");
@@ -103,7 +109,7 @@ private:
   ErrorCounts m_counts;
 };
 
-/// What was added, by place and name. A count that became less began again.
+/// What was added. A count that became less began again.
 ErrorCounts added(const ErrorCounts& before, const ErrorCounts& after) {
   ErrorCounts more;
   for (const auto& [key, count] : after) {
@@ -124,7 +130,7 @@ ErrorCounts count_errors(const Topology& topology, const SystemFiles& files) {
 std::string added_errors(const ErrorCounts& before, const ErrorCounts& after) {
   std::string text;
   for (const auto& [key, count] : added(before, after)) {
-    text += fmt::format("{}{}: {} {}", text.empty() ? "" : ", ", key.first, count, key.second);
+    text += fmt::format("{}{}: {} {}", text.empty() ? "" : ", ", key.place, count, key.name);
   }
   return text;
 }
@@ -132,8 +138,8 @@ std::string added_errors(const ErrorCounts& before, const ErrorCounts& after) {
 std::vector<Setting> errors_while_measured(const ErrorCounts& before, const ErrorCounts& after) {
   std::vector<Setting> settings;
   for (const auto& [key, count] : added(before, after)) {
-    settings.push_back({key.first, "", key.second + std::string(k_while_measured),
-                        fmt::format("{}", count), "the system's counts before and after"});
+    settings.push_back({key.place, "", key.name + std::string(k_while_measured),
+                        fmt::format("{}", count), key.file});
   }
   return settings;
 }

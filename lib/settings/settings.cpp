@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -91,7 +93,7 @@ constexpr std::array<FileFact, 1> k_gpu_facts{{
 }};
 constexpr std::array<FileFact, 4> k_device_facts{{
     {"mtu", "/sys/class/net/{}/mtu"},
-    {"carrier", "/sys/class/net/{}/carrier"},
+    {"operstate", "/sys/class/net/{}/operstate"},
     {"nic_firmware", "/sys/class/infiniband/{}/fw_ver"},
     {"board", "/sys/class/infiniband/{}/board_id"},
 }};
@@ -113,7 +115,7 @@ public:
       : m_topology(topology), m_files(files) {}
 
   std::vector<Setting> read() {
-    read_facts("m0", k_machine_facts, "");
+    read_facts(k_machine, k_machine_facts, "");
     find_bridges();
     for (const TopologyObject& object : m_topology.objects) {
       if (!object.pci_address.empty()) {
@@ -122,6 +124,9 @@ public:
       if (object.kind == ObjectKind::nic) {
         read_ports(object);
       }
+    }
+    for (const std::string& device : other_devices(m_topology, m_files)) {
+      read_facts(k_machine, k_device_facts, device);
     }
     read_gpu_direct();
     for (const NvmlRow& row : nvml_rows(m_topology, m_files)) {
@@ -268,7 +273,7 @@ private:
     const bool module = modules.find("\nnvidia_peermem ") != modules.npos ||
                         modules.find("\nnv_peer_mem ") != modules.npos;
     const bool open = driver->find("Open Kernel Module") != driver->npos;
-    add("m0", "gpu_direct_rdma",
+    add(k_machine, "gpu_direct_rdma",
         module ? "module"
         : open ? "dma-buf"
                : "none",
@@ -293,6 +298,37 @@ std::vector<std::string> device_names(const TopologyObject& nic) {
     names.push_back(word);
   }
   return names;
+}
+
+std::vector<std::string> other_devices(const Topology& topology, const SystemFiles& files) {
+  std::set<std::string> with_nic, found;
+  for (const TopologyObject* nic : topology.of_kind(ObjectKind::nic)) {
+    for (std::string& name : device_names(*nic)) {
+      with_nic.insert(std::move(name));
+    }
+  }
+  std::istringstream routes(files.text("/proc/net/route").value_or(""));
+  std::string line;
+  std::getline(routes, line); // names of the columns
+  while (std::getline(routes, line)) {
+    std::istringstream words(line);
+    std::vector<std::string> columns(std::istream_iterator<std::string>(words), {});
+    constexpr std::size_t k_mask = 7;
+    if (columns.size() <= k_mask || columns[k_mask] == "FFFFFFFF" || // to another container here
+        with_nic.contains(columns[0])) {
+      continue;
+    }
+    // The kernel says of what it makes by itself, as bridges and tunnels, what it is.
+    const std::string device = "/sys/class/net/" + columns[0];
+    const std::string about = files.text(device + "/uevent").value_or("");
+    const bool made = about.find("DEVTYPE=") != about.npos &&
+                      about.find("DEVTYPE=bond") == about.npos &&
+                      about.find("DEVTYPE=vlan") == about.npos;
+    if (!made && files.text(device + "/type") == "1") { // Ethernet
+      found.insert(columns[0]);
+    }
+  }
+  return {found.begin(), found.end()};
 }
 
 } // namespace settings_detail

@@ -8,20 +8,25 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace reckon {
 
 /// What `files` say of the machine "m0" of the topology: of its GPUs, NICs, PCIe switches and the
-/// ports between them, of its network ports and of itself, in order. Nothing is changed. What
+/// ports between them, of its network ports and of itself, in order. Network devices that no NIC
+/// stands for, as bonds and those of a container, are said of the machine. Nothing is changed. What
 /// cannot be read is absent; a function whose capabilities only root may read has a
 /// "config_space".
 [[nodiscard]] std::vector<Setting> read_settings(const Topology& topology,
                                                  const SystemFiles& files);
 
-/// Errors that the system counts since it began, by place and name.
-using ErrorCounts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+/// What the system counts: the place, the count's name, and the file that has it.
+struct Counted {
+  std::string place, name, file;
+  auto operator<=>(const Counted&) const = default;
+};
+/// Errors since the system began.
+using ErrorCounts = std::map<Counted, std::uint64_t>;
 /// Of PCIe functions (AER), RDMA and network ports, and of what is in k_nvml_file.
 [[nodiscard]] ErrorCounts count_errors(const Topology& topology, const SystemFiles& files);
 /// "m0/nic0: 12 out_of_sequence, ..."; empty: none was added.
@@ -37,6 +42,7 @@ inline constexpr const char* k_nvml_file = "/nvml.csv";
 [[nodiscard]] std::string ask_nvml(const char* library = "libnvidia-ml.so.1");
 
 namespace settings_detail {
+inline constexpr const char* k_machine = "m0";
 /// The rows of k_nvml_file: place, name, value.
 struct NvmlRow {
   std::string place, name, value;
@@ -44,6 +50,9 @@ struct NvmlRow {
 [[nodiscard]] std::vector<NvmlRow> nvml_rows(const Topology& topology, const SystemFiles& files);
 /// The names of a NIC's ports: network and RDMA devices.
 [[nodiscard]] std::vector<std::string> device_names(const TopologyObject& nic);
+/// Network devices that lead to a network and that no NIC has: bonds, VLANs, those of a container.
+[[nodiscard]] std::vector<std::string> other_devices(const Topology& topology,
+                                                     const SystemFiles& files);
 } // namespace settings_detail
 
 } // namespace reckon

@@ -81,7 +81,8 @@ struct SettingRule {
   const char* command;
 };
 
-// Prices are what vendors' tuning guides and users' reports tell; a probe tells this machine's.
+// docs/operate.md names the source of each price, and no number stands here without one; a probe
+// tells this machine's.
 const SettingRule k_setting_rules[] = {
     {"iommu", "IOMMU",
      [](const Said& said, const Setting& s) {
@@ -97,21 +98,21 @@ const SettingRule k_setting_rules[] = {
          return port->value == s.value;
        });
      },
-     "that of the port above", "packets are refused, or copies reach 10 to 20 % less",
+     "that of the port above", "packets are refused, or carry less than their link could",
      "`sudo lspci -vvs {}` (DevCtl: MaxPayload) shows it, and the port's; boot with "
      "pci=pcie_bus_safe"},
     {"max_read_request_bytes", "PCIe read requests",
      [](const Said& said, const Setting& s) {
        return std::strtoul(s.value.c_str(), nullptr, 10) < 512 && said.is_fast(s);
      },
-     "512 or more", "reads from memory and GPUs, so what a NIC sends, reach up to half",
+     "512 or more", "what a NIC sends is read in many small pieces",
      "`sudo lspci -vvs {}` (DevCtl: MaxReadReq) shows it; the firmware or the NIC's tool sets it"},
     {"relaxed_ordering", "PCIe relaxed ordering", is_off, "on",
-     "writes wait for each other: a NIC receives up to half on several sockets or NUMA nodes",
+     "writes wait for each other: a quarter of the rate was published for memory of another node",
      "`sudo lspci -vvs {}` (DevCtl: RlxdOrd) shows it; the firmware or the NIC's tool "
      "(`mlxconfig`: PCI_WR_ORDERING) sets it"},
     {"extended_tags", "PCIe extended tags", is_off, "on",
-     "32 reads under way at most: what a NIC sends reaches up to half",
+     "32 reads under way at most: too few for a fast link",
      "`sudo lspci -vvs {}` (DevCtl: ExtTag) shows it; the firmware sets it"},
     {"numa_node", "NUMA node",
      [](const Said& said, const Setting& s) {
@@ -129,7 +130,7 @@ const SettingRule k_setting_rules[] = {
      "`lspci -vs {}` shows it; the firmware (Above 4G Decoding, Resizable BAR) sets it"},
     {"gpu_direct_rdma", "GPUDirect RDMA",
      [](const Said&, const Setting& s) { return s.value == "none"; }, "module or dma-buf",
-     "what NICs send and receive is copied through host memory: often less than half",
+     "what NICs move is copied through host memory: a third of the rate was published",
      "`lsmod | grep peermem`; `modprobe nvidia_peermem`, or NVIDIA's open driver"},
     {"roce_v2_gids", "RoCE v2 addresses",
      [](const Said&, const Setting& s) { return s.value == "none"; }, "one or more",
@@ -142,6 +143,11 @@ const SettingRule k_setting_rules[] = {
      },
      "ACTIVE", "its cable works, and nothing moves over it",
      "`ibstat {}`; a subnet manager (InfiniBand) or an address (RoCE) is missing"},
+    {k_tcp_again.data(), "TCP segments sent again",
+     [](const Said&, const Setting& s) { return std::strtod(s.value.c_str(), nullptr) >= 1; },
+     "less than 1 %", "each lost packet makes its connection slow down, and its rank wait",
+     "`nstat -az TcpRetransSegs`, `ethtool -S` of its port, the counters of the switch's: cable, "
+     "transceiver, buffers or a limit that drops"},
     {"slowed_by", "clocks", [](const Said&, const Setting& s) { return s.value != "nothing"; },
      "nothing", "the GPU runs at a part of its clock",
      "`nvidia-smi -q -d PERFORMANCE`; see its power supply, cooling and cables"},
@@ -172,11 +178,11 @@ const SettingRule k_setting_rules[] = {
                said.first(s.place, "clock_driver").find("pstate") == std::string::npos) ||
               s.value == "conservative";
      },
-     "performance", "processors stay at a low clock: latencies and sums take up to twice as long",
+     "performance", "processors stay at a low clock: latencies and sums take longer",
      "`cpupower frequency-info`; `cpupower frequency-set -g performance`"},
     {"energy_preference", "energy preference",
      [](const Said&, const Setting& s) { return s.value == "power"; }, "performance",
-     "processors stay at a low clock: latencies and sums take up to twice as long",
+     "processors stay at a low clock: latencies and sums take longer",
      "`cpupower frequency-info`; `cpupower set -b 0`, or the firmware's profile"},
 };
 
@@ -198,8 +204,8 @@ constexpr const char* k_version_price = "the slowest, or a fault of one version,
 constexpr AlikeRule k_alike_rules[] = {
     {"mtu", "MTU", Alike::nics, k_mtu_price, k_mtu_command},
     {"mtu", "MTU", Alike::machines, k_mtu_price, k_mtu_command},
-    {"carrier", "cable", Alike::nics, "its share of the traffic goes over the others",
-     "`ethtool {}` (Link detected): cable, transceiver and the switch's port", "1"},
+    {"operstate", "link", Alike::nics, "its share of the traffic goes over the others",
+     "`ip link show {0}` and `ethtool {0}`: cable, transceiver and the switch's port", "up"},
     {"physical_state", "cable", Alike::nics, "its share of the traffic goes over the others",
      "`ibstat`: cable, transceiver and the switch's port", "5: LinkUp"},
     {"nic_firmware", "NIC's firmware", Alike::nics, k_version_price, "`ibstat` of {}"},
@@ -210,8 +216,8 @@ constexpr AlikeRule k_alike_rules[] = {
     {"roce_v2_gids", "RoCE v2 addresses", Alike::machines,
      "NCCL_IB_GID_INDEX names another address there: jobs hang or fall back",
      "`show_gids` on both machines"},
-    {"carrier", "cable", Alike::machines, "its share of the traffic goes over the others",
-     "`ethtool {}` (Link detected): cable, transceiver and the switch's port", "1"},
+    {"operstate", "link", Alike::machines, "its share of the traffic goes over the others",
+     "`ip link show {0}` and `ethtool {0}`: cable, transceiver and the switch's port", "up"},
     {"state", "RDMA port", Alike::machines, "its share of the traffic goes over the others",
      "`ibstat`: cable, transceiver and the switch's port", "4: ACTIVE"},
     {"kernel", "kernel", Alike::machines, k_version_price, "`uname -r`"},
@@ -255,7 +261,7 @@ public:
       }
     }
     for (const Setting& s : m_profile.settings) {
-      if (s.name.ends_with(k_while_measured)) {
+      if (s.name.ends_with(k_while_measured) && s.name != k_tcp_again) {
         add(place_of(s), s.name.substr(0, s.name.size() - k_while_measured.size()) + " errors", s,
             "0", "counted while the probe measured: what passes here is sent again",
             "`dmesg`, `ethtool -S`, `perfquery`, `nvidia-smi nvlink -e`: cable, slot, then the "
@@ -273,16 +279,33 @@ public:
 
 private:
   [[nodiscard]] std::string place_of(const Setting& s) const {
-    return s.machine.empty() ? shown_place(m_profile, s.place)
-                             : fmt::format("{} of {}", s.place, s.machine);
+    const std::string machine = s.machine.empty() ? only_member(s) : s.machine;
+    return machine.empty() ? shown_place(m_profile, s.place)
+                           : fmt::format("{} of {}", s.place, machine);
+  }
+  /// The machine of a group that alone has a value, because all others have their own; else empty.
+  [[nodiscard]] std::string only_member(const Setting& s) const {
+    const auto group =
+        std::ranges::find(m_profile.machines, m_said.machine_of(s.place), &MachineGroup::id);
+    if (group == m_profile.machines.end() || group->members.size() < 2) {
+      return "";
+    }
+    std::set<std::string> members(group->members.begin(), group->members.end());
+    for (const Setting* const other : m_said.all(s.place, s.name)) {
+      if (other->file == s.file) {
+        members.erase(other->machine);
+      }
+    }
+    return members.size() == 1 ? *members.begin() : "";
   }
   void add(const std::string& place, const std::string& what, const Setting& s,
            const std::string& normal, const std::string& price, const std::string& command) {
     const std::string subject = subject_of(s.file);
+    const std::string device = device_of(s);
     m_verdict.findings.push_back(
         {.kind = FindingKind::setting,
          .place = place,
-         .what = what,
+         .what = device.empty() ? what : fmt::format("{} of {}", what, device),
          .value = text_side(s.value),
          .expected = text_side(normal),
          .against = price,
@@ -333,8 +356,7 @@ private:
     }
     for (const auto& [id, found] : by_switch) {
       add(found.first_path, fmt::format("ACS of {}", fmt::join(found.ports, ", ")), *found.setting,
-          "ReqRedir- CmpltRedir-",
-          "copies go up to the processor and back: often half the rate, or none with an IOMMU",
+          "ReqRedir- CmpltRedir-", "copies go up to the processor and back: often half the rate",
           "`sudo lspci -vvs {}` (ACSCtl) shows it; switch ACS off in the firmware, or with "
           "`setpci`, where no virtual machine needs it");
       m_verdict.findings.back().others = found.paths - 1;
@@ -400,8 +422,8 @@ private:
       for (const TopologyObject* nic : nics) {
         for (const Setting* s : m_said.all(nic->id, rule.name)) {
           // A port without a cable has whatever setting it was left with.
-          if (s->machine.empty() &&
-              (rule.name != std::string_view("mtu") || m_said.first(nic->id, "carrier") != "0")) {
+          if (s->machine.empty() && (rule.name != std::string_view("mtu") ||
+                                     m_said.first(nic->id, "operstate") != "down")) {
             by_machine[m_said.machine_of(nic->id)].push_back({s, place_of(*s), s->value});
             break;
           }
@@ -463,6 +485,20 @@ private:
 };
 
 } // namespace
+} // namespace reckon::verdict_detail
+
+namespace reckon {
+
+std::string device_of(const Setting& setting) {
+  const bool of_machine = setting.place.find('/') == std::string::npos;
+  return of_machine && setting.file.starts_with("/sys/class/net/")
+             ? verdict_detail::subject_of(setting.file)
+             : "";
+}
+
+} // namespace reckon
+
+namespace reckon::verdict_detail {
 
 void check_settings(const Profile& profile, Verdict& verdict) {
   Settings(profile, verdict).check();

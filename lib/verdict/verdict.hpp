@@ -87,4 +87,8 @@ struct VerdictOptions {
 /// "schema": "verdict".
 [[nodiscard]] Json to_json(const Verdict& verdict);
 
+/// The network device of which a setting of a whole machine is said: "bond0". Empty: it is of the
+/// machine, or of a part of it.
+[[nodiscard]] std::string device_of(const Setting& setting);
+
 } // namespace reckon

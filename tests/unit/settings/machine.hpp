@@ -164,7 +164,7 @@ private:
     const std::string at = rdma + "/ports/1";
     for (const auto& [path, text] : std::map<std::string, std::string>{
              {net + "/mtu", "9000\n"},
-             {net + "/carrier", "1\n"},
+             {net + "/operstate", "up\n"},
              {net + "/carrier_changes", "2\n"},
              {net + "/statistics/rx_errors", "0\n"},
              {net + "/statistics/tx_errors", "0\n"},

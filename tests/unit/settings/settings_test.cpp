@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings/settings.hpp"
 
+#include "core/file.hpp"
 #include "core/json.hpp"
 #include "documents/json.hpp"
 #include "machine.hpp"
@@ -21,6 +22,7 @@ namespace {
 using test::FakeMachine;
 using test::TemporaryFolder;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -129,7 +131,7 @@ const std::vector<Fault> k_setting_faults{
     {"a port waits for its subnet manager", file(k_rdma + "state", "2: INIT"),
      "m0/nic2: RDMA port"},
     {"a port is down", file(k_rdma + "phys_state", "3: Disabled"), "m0/nic2: cable"},
-    {"a function without a cable", file("/sys/class/net/eth1/carrier", "0"), "m0/nic1: cable"},
+    {"a function without a cable", file("/sys/class/net/eth1/operstate", "down"), "m0/nic1: link"},
     {"one MTU is another", file("/sys/class/net/eth3/mtu", "1500"), "m0/nic3: MTU"},
     {"one NIC has other firmware", file("/sys/class/infiniband/mlx5_0/fw_ver", "28.35.1012"),
      "m0/nic0: NIC's firmware"},
@@ -174,6 +176,59 @@ INSTANTIATE_TEST_SUITE_P(Settings, SettingFault, testing::ValuesIn(k_setting_fau
                            return name;
                          });
 
+/// Devices of a machine that no NIC stands for, by their routes and what the kernel says of them.
+void add_devices(FakeMachine& machine) {
+  std::string routes = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n"
+                       "eth0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"; // nic0's
+  const auto device = [&](const std::string& name, const std::string& about,
+                          const std::string& mask = "00FFFFFF", const char* type = "1\n") {
+    const std::string folder = "/sys/class/net/" + name + "/";
+    machine.files[folder + "uevent"] = about + "INTERFACE=" + name + "\n";
+    machine.files[folder + "type"] = type;
+    machine.files[folder + "mtu"] = "9000\n";
+    machine.files[folder + "operstate"] = "up\n";
+    machine.files[folder + "statistics/rx_errors"] = "7\n";
+    routes += name + " 0001000A 00000000 0001 0 0 0 " + mask + " 0 0 0\n";
+  };
+  device("bond0", "DEVTYPE=bond\n");
+  device("pod0", "");
+  device("docker0", "DEVTYPE=bridge\n");
+  device("cali1", "", "FFFFFFFF"); // to a container of this machine
+  device("tun0", "", "00FFFFFF", "65534\n");
+  machine.files["/proc/net/route"] = routes;
+}
+
+TEST(SettingsTest, DevicesWithoutANicAreSaidOfTheMachine) {
+  FakeMachine machine;
+  add_devices(machine);
+  const Profile profile = profile_of(machine);
+  std::vector<std::string> with_mtu;
+  for (const Setting& s : profile.settings) {
+    if (s.place == "m0" && s.name == "mtu") {
+      with_mtu.push_back(s.file);
+    }
+  }
+  EXPECT_THAT(with_mtu, ElementsAre("/sys/class/net/bond0/mtu", "/sys/class/net/pod0/mtu"));
+  EXPECT_THAT(findings(profile), IsEmpty());
+  FakeMachine later = machine;
+  later.files["/sys/class/net/bond0/statistics/rx_errors"] = "9\n";
+  EXPECT_THAT(findings(profile_of(machine, &later)), ElementsAre("m0: rx_errors errors of bond0"));
+}
+
+// What a finding costs has a source, or is said to have none.
+TEST(SettingsTest, EveryFindingHasARowOfPrices) {
+  const std::string manual = read_file(std::string(RECKON_SOURCE_DIR) + "/docs/operate.md");
+  const std::string table = manual.substr(manual.find("| finding | usual price | source |"));
+  for (const Fault& fault : k_setting_faults) {
+    std::string what = fault.finding.substr(fault.finding.rfind(": ") + 2);
+    what = what.starts_with("ACS")       ? "ACS"
+           : what.find('_') != what.npos ? "errors while measured" // of a count
+                                         : what;
+    EXPECT_TRUE(table.find("| " + what) != table.npos || table.find(", " + what) != table.npos)
+        << what;
+  }
+}
+
 TEST(SettingsTest, ThereAreAtLeastTwentyFiveFaults) {
   EXPECT_GE(k_setting_faults.size(), 25U);
 }
@@ -207,7 +262,7 @@ TEST(SettingsTest, WhatNeedsNoCureIsNoFault) {
 TEST(SettingsTest, ThatMostPortsAreNotUsedIsNoFaultOfTheOther) {
   FakeMachine machine;
   for (const char* number : {"0", "1", "3"}) {
-    machine.files[std::string("/sys/class/net/eth") + number + "/carrier"] = "0\n";
+    machine.files[std::string("/sys/class/net/eth") + number + "/operstate"] = "down\n";
     machine.files[std::string("/sys/class/infiniband/mlx5_") + number + "/ports/1/phys_state"] =
         "3: Disabled\n";
   }
@@ -282,7 +337,11 @@ Profile cluster(const std::vector<FakeMachine>& machines) {
   std::vector<std::string> ids;
   for (const FakeMachine& machine : machines) {
     ids.push_back("node" + std::string(1, static_cast<char>('a' + ids.size())));
-    members.emplace_back().own = profile_of(machine);
+    Profile& own = members.emplace_back().own = profile_of(machine);
+    if (const auto again = machine.files.find("/tcp"); again != machine.files.end()) {
+      own.settings.push_back(
+          {"m0", "", std::string(k_tcp_again), again->second + " % of what it sends", "counts"});
+    }
   }
   Profile profile;
   profile.name = "cluster";
@@ -296,6 +355,10 @@ class ClusterFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(ClusterFault, IsFoundAtItsMachine) {
   std::vector<FakeMachine> machines(4);
+  for (FakeMachine& machine : machines) {
+    add_devices(machine);
+    machine.files["/tcp"] = "0.9";
+  }
   GetParam().plant(machines[2]);
   EXPECT_THAT(findings(cluster(machines)), UnorderedElementsAre(GetParam().finding));
 }
@@ -325,8 +388,18 @@ INSTANTIATE_TEST_SUITE_P(
                 m.files["/sys/bus/pci/devices/0000:95:00.0/iommu_group/type"] = "DMA\n";
               },
               "m0/nic2 of nodec: IOMMU"},
-        Fault{"cable", file("/sys/class/net/eth0/carrier", "0"), "m0/nic0 of nodec: cable"}),
+        Fault{"bond", file("/sys/class/net/bond0/mtu", "1500"), "m0 of nodec: MTU of bond0"},
+        Fault{"tcp", [](FakeMachine& m) { m.files["/tcp"] = "1.0"; },
+              "m0 of nodec: TCP segments sent again"},
+        Fault{"link", file("/sys/class/net/eth0/operstate", "down"), "m0/nic0 of nodec: link"}),
     [](const auto& info) { return info.param.name; });
+
+// Of two of a group, one is the model for both.
+TEST(SettingsTest, TheFirstOfAGroupIsNamedWhereItIsTheOddOne) {
+  std::vector<FakeMachine> machines(3);
+  machines[0].files["/sys/class/infiniband/mlx5_3/fw_ver"] = "28.35.1012\n";
+  EXPECT_THAT(findings(cluster(machines)), ElementsAre("m0/nic3 of nodea: NIC's firmware"));
+}
 
 TEST(SettingsTest, MachinesThatAreAlikeHaveNoFinding) {
   const Profile profile = cluster(std::vector<FakeMachine>(3));

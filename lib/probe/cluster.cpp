@@ -85,6 +85,7 @@ public:
       const Seconds all = std::max(left, m_steps.scale() * pair_write_time(m_ranks));
       m_pairs.measure_writes(0.5 * all / static_cast<double>(m_pairs.write_steps()));
     }
+    read_settings(m_steps.member(), m_result);
   }
 
   [[nodiscard]] std::vector<MemberResult>& result() { return m_result; }

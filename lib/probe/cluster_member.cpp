@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <tuple>
 #include <unistd.h>
 
@@ -54,6 +55,11 @@ std::vector<std::string> strings(const JsonView& array) {
     all.push_back(element.string());
   }
   return all;
+}
+
+Profile profile_in(const std::string& text, int rank) {
+  const std::string name = fmt::format("rank {}'s machine", rank);
+  return profile_from_json(parse_json(text, name), name);
 }
 
 } // namespace
@@ -85,6 +91,21 @@ std::string common_transport(const std::vector<ClusterHost>& hosts,
   std::stable_partition(all.begin(), all.end(), [&](const std::string& n) { return !tcp(n); });
   return all.front();
 }
+
+struct ClusterMember::Machine {
+  SystemFiles files;
+  Topology topology = discover(files).topology;
+  MachineErrors errors{topology, files};
+
+  void describe(Profile& profile) {
+    profile.name = "machine";
+    profile.source = "measured";
+    describe_settings(profile, topology, files, errors, "");
+    describe_machine(profile, topology, describe_environment(SystemFiles().reader()));
+  }
+};
+
+ClusterMember::~ClusterMember() = default;
 
 ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options)
     : m_rendezvous(rendezvous), m_options(options) {
@@ -175,6 +196,8 @@ std::vector<std::string> ClusterMember::act(const Json& instruction) {
     answer = move(view);
   } else if (what == "machine") {
     answer = measure_machine(view);
+  } else if (what == "settings") {
+    answer = describe_again();
   }
   return gather(answer, longest);
 }
@@ -278,19 +301,26 @@ std::vector<FlowOutcome> ClusterMember::run(const FlowTask& task) {
   const double seconds =
       1e-9 * static_cast<double>(task.warm_up_ns + task.windows * task.window_ns);
   std::vector<FlowOutcome> outcomes;
+  std::vector<TcpSegments> segments;
   for (const std::string& text :
        tell_all({{"do", "move"}, {"seconds", seconds}, {"task", encode(task)}})) {
-    outcomes.push_back(decode_flow_outcome(text));
+    const Json json = parse_json(text, "what a rank moved");
+    const JsonView view(json, "what a rank moved");
+    segments.push_back({view.at("sent").count(), view.at("again").count()});
+    outcomes.push_back(decode_flow_outcome(view.at("outcome").string()));
     if (const std::uint64_t wrong = outcomes.back().wrong_at; wrong != UINT64_MAX) {
       fail(ErrorKind::operation,
            fmt::format("rank {} received wrong data over {}, at byte {} of its buffer",
                        m_leaders[outcomes.size() - 1], m_transport, wrong));
     }
   }
+  m_losses.add(task, segments);
   return outcomes;
 }
 
 std::string ClusterMember::move(const JsonView& instruction) {
+  const SystemFiles files;
+  const TcpSegments before = TcpSegments::counted(files);
   m_flows->prepare(decode_task(instruction.at("task").string()));
   m_flows->begin();
   const std::int64_t deadline =
@@ -305,8 +335,10 @@ std::string ClusterMember::move(const JsonView& instruction) {
                                   m_flows->stop_and_describe()));
     }
   }
-  return encode(
-      m_rendezvous.or_blame_a_peer(m_rendezvous.patience(), [&] { return m_flows->outcome(); }));
+  const FlowOutcome outcome =
+      m_rendezvous.or_blame_a_peer(m_rendezvous.patience(), [&] { return m_flows->outcome(); });
+  const TcpSegments tcp = TcpSegments::counted(files).since(before);
+  return Json{{"outcome", encode(outcome)}, {"sent", tcp.sent}, {"again", tcp.again}}.dump();
 }
 
 std::vector<Profile> ClusterMember::measure_machines(Seconds each) {
@@ -320,8 +352,7 @@ std::vector<Profile> ClusterMember::measure_machines(Seconds each) {
         tell_all({{"do", "machine"}, {"seconds", each.count()}, {"turn", turn}});
     for (std::size_t rank = 0; rank < texts.size(); ++rank) {
       if (!texts[rank].empty()) {
-        const std::string name = fmt::format("rank {}'s machine", m_leaders[rank]);
-        profiles[rank] = profile_from_json(parse_json(texts[rank], name), name);
+        profiles[rank] = profile_in(texts[rank], m_leaders[rank]);
       }
     }
   }
@@ -334,13 +365,10 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   }
   Seconds budget(instruction.at("seconds").non_negative());
   const RunClock clock;
-  SystemFiles files;
-  Discovery discovery = discover(files);
-  MachineErrors errors(discovery.topology, files);
-  const Environment environment = describe_environment(SystemFiles().reader());
+  m_machine = std::make_unique<Machine>();
   std::vector<int> cpus = allowed_cpus();
   ProcGuard guard(cpus);
-  Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
+  Workbench bench(m_machine->topology, "m0", clock, 1, m_options.interrupted);
   bench.limit_memory(std::uint64_t{256} << 20U); // of each of the ranks that share a computer
   std::vector<Campaign> campaigns;
   if (m_ranks_on[static_cast<std::size_t>(m_number)] > 1) { // which move bytes through its memory
@@ -352,15 +380,12 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;
-  running.errors = [&errors] { return errors.since_last(); };
+  running.errors = [this] { return m_machine->errors.since_last(); };
   RunResult run = run_campaigns(campaigns, running, clock, guard);
   bench.release_memory();
 
   Profile profile;
-  profile.name = "machine";
-  profile.source = "measured";
-  describe_settings(profile, discovery.topology, files, errors, "");
-  describe_machine(profile, std::move(discovery.topology), environment);
+  m_machine->describe(profile);
   for (Cell& cell : run.cells) {
     if (cell.has_value()) {
       cell.samples = thinned(cell.samples, k_machine_samples);
@@ -368,6 +393,22 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
       profile.cells.push_back(std::move(cell));
     }
   }
+  return to_json(profile).dump();
+}
+
+std::vector<std::vector<Setting>> ClusterMember::settings(const std::vector<std::string>& ids) {
+  std::vector<std::vector<Setting>> all = m_losses.settings(ids);
+  const std::vector<std::string> texts = tell_all({{"do", "settings"}, {"seconds", 0}});
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    std::ranges::copy(profile_in(texts[rank], m_leaders[rank]).settings,
+                      std::back_inserter(all[rank]));
+  }
+  return all;
+}
+
+std::string ClusterMember::describe_again() const {
+  Profile profile;
+  m_machine->describe(profile);
   return to_json(profile).dump();
 }
 

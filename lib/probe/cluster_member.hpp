@@ -5,6 +5,7 @@
 #include "launch/rendezvous.hpp"
 #include "probe/cluster.hpp"
 #include "probe/flows.hpp"
+#include "probe/tcp_losses.hpp"
 
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ struct ClusterHost {
 class ClusterMember {
 public:
   ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options);
+  ~ClusterMember();
 
   [[nodiscard]] const std::vector<ClusterHost>& hosts() const { return m_hosts; }
   /// Ranks of the job on each machine.
@@ -54,6 +56,10 @@ public:
   /// several ranks on a machine also their copies to each other. Returns profiles of one machine,
   /// "m0".
   [[nodiscard]] std::vector<Profile> measure_machines(Seconds each);
+  /// What the system says of each machine after all was measured, with the errors that it counted
+  /// since measure_machines(), and what TCP sent again: of "m0", as of a machine alone. `ids`: the
+  /// machines' names.
+  [[nodiscard]] std::vector<std::vector<Setting>> settings(const std::vector<std::string>& ids);
   void end();
 
   /// The other ranks: follows rank 0's instructions until the end.
@@ -71,6 +77,7 @@ private:
   [[nodiscard]] std::string open_transport(const JsonView& instruction);
   [[nodiscard]] std::string move(const JsonView& instruction);
   [[nodiscard]] std::string measure_machine(const JsonView& instruction);
+  [[nodiscard]] std::string describe_again() const;
 
   Rendezvous& m_rendezvous;
   const ClusterProbeOptions& m_options;
@@ -86,6 +93,10 @@ private:
   std::vector<std::string> m_left_out;
   std::unique_ptr<FlowRank> m_flows;
   std::string m_transport;
+  /// This machine, from the beginning of its measurement on.
+  struct Machine;
+  std::unique_ptr<Machine> m_machine;
+  TcpLosses m_losses; ///< rank 0
 };
 
 /// The transport that all machines have, InfiniBand and its like before tcp; of those `asked` for

@@ -155,6 +155,13 @@ std::vector<std::string> member_ids(const std::vector<ClusterHost>& hosts) {
   return ids;
 }
 
+void read_settings(ClusterMember& member, std::vector<MemberResult>& results) {
+  std::vector<std::vector<Setting>> settings = member.settings(member_ids(member.hosts()));
+  for (std::size_t rank = 0; rank < settings.size(); ++rank) {
+    results[rank].own.settings = std::move(settings[rank]);
+  }
+}
+
 std::vector<double> port_samples(const MemberResult& member) {
   if (member.seen_twice > 0) {
     return {member.seen_twice};

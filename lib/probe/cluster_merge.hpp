@@ -42,6 +42,9 @@ struct MemberResult {
 /// A name for each rank's machine: its host's if all differ, else r0, r1, ...
 [[nodiscard]] std::vector<std::string> member_ids(const std::vector<ClusterHost>& hosts);
 
+/// Gives each result its machine's settings, with the errors counted up to now.
+void read_settings(ClusterMember& member, std::vector<MemberResult>& results);
+
 /// A port's rate in each direction while both are busy: the samples of both directions where they
 /// agree to 3 %, else those of the slower one; seen_twice alone, if there is one.
 [[nodiscard]] std::vector<double> port_samples(const MemberResult& member);

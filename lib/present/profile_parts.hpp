@@ -17,6 +17,9 @@ namespace reckon {
 /// topology_text() with what the profile measured of its links.
 [[nodiscard]] std::string topology_text(const Profile& profile, const Style& style,
                                         const LinkRemark& remark = {});
+/// What the system says of the places of traffic: the settings that cost most, each value with its
+/// places, and the errors counted while it was measured. Empty when nothing is known.
+[[nodiscard]] std::string settings_text(const Profile& profile, const Style& style);
 /// The fits of one case, or with an empty `test` of all; empty when there is none.
 [[nodiscard]] std::string fits_text(const Profile& profile, const std::string& test,
                                     const Style& style);

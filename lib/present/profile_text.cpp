@@ -414,6 +414,8 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
     out += p.endpoint ? "\n" + endpoint_text(*p.endpoint, style) : "";
     const std::string tree = topology_text(p, style);
     out += tree.empty() ? "" : "\n" + tree;
+    const std::string settings = settings_text(p, style);
+    out += settings.empty() ? "" : "\n" + settings;
   }
   for (const std::string& test : cases_of(p)) {
     if (options.test.empty() || options.test == test) {

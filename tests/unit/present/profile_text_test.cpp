@@ -56,6 +56,30 @@ TEST(ProfileText, ShowsWritesBetweenPairsAsARowForEachPair) {
   EXPECT_THAT(render(p, {}, {.test = "pair_write", .samples = false}), HasSubstr("#bytes"));
 }
 
+TEST(ProfileText, ShowsEachValueOfASettingWithItsPlaces) {
+  Profile p;
+  const std::string net = "/sys/class/net/";
+  p.settings = {
+      {"m0", "", "mtu", "9000", net + "bond0/mtu"},
+      {"m0", "w1", "mtu", "1500", net + "bond0/mtu"},
+      {"m0", "", "kernel", "6.8.0", "/proc/sys/kernel/osrelease"},
+      {"m0/gpu0", "", "iommu", "identity", "type"},
+      {"m0/gpu1", "", "iommu", "identity", "type"},
+      {"m0/nic0", "", "mtu", "4200", net + "eth0/mtu"},
+      {"m0/nic0", "", "rx_errors_while_measured", "7", net + "eth0/statistics/rx_errors"}};
+  const std::string text = render(p, Style{});
+  EXPECT_THAT(text.substr(text.find("settings")),
+              StrEq("settings\n"
+                    "  setting                   value     places\n"
+                    "  iommu                     identity  m0/gpu0-1\n"
+                    "  mtu                       4200      m0/nic0\n"
+                    "  mtu of bond0              1500      m0 of w1\n"
+                    "  mtu of bond0              9000      m0\n"
+                    "  rx_errors_while_measured  7         m0/nic0\n"));
+  p.settings = {{"m0", "", "kernel", "6.8.0", "/proc/sys/kernel/osrelease"}};
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("settings")));
+}
+
 TEST(ProfileText, HasAHeadOverValuesOfNoNumberOfThreads) {
   Profile p;
   p.name = "threads";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/machines.hpp"
 
+#include "documents/cells.hpp"
 #include "documents/fields.hpp"
 
 #include <fmt/format.h>
@@ -37,6 +38,10 @@ void describe(Visitor& v, Setting& s) {
   v("name", s.name, k_snake, "What it is: max_payload_bytes, iommu, mtu, ...");
   v("value", s.value, k_some_text, "Its value, as the system or its tools write it.");
   v("file", s.file, k_some_text, "Where it was read.");
+}
+
+std::string known_part(const CellKey& key, const std::string& end) {
+  return key.test == k_rail_bandwidth ? end.substr(0, end.find('/')) : end;
 }
 
 } // namespace reckon::documents

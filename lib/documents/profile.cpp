@@ -320,8 +320,8 @@ void check_keys(std::vector<T>& items, const std::set<std::string>& ids,
   const std::vector<JsonView> objects = view.at(fmt::format("{}s", what)).elements();
   std::map<CellKey, std::size_t> first;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    check_id(ids, items[i].key.from, groups, objects[i], "from");
-    check_id(ids, items[i].key.to, groups, objects[i], "to");
+    check_id(ids, known_part(items[i].key, items[i].key.from), groups, objects[i], "from");
+    check_id(ids, known_part(items[i].key, items[i].key.to), groups, objects[i], "to");
     const auto [before, added] = first.try_emplace(items[i].key, i);
     if (!added) {
       objects[i].fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,

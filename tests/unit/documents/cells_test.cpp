@@ -86,9 +86,17 @@ TEST(CellDoubts, OfWhatPlansReadThereAreNone) {
         R"("case": "pair_latency", "from": "b0", "to": "b1")",
         R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "a/gpu1")",
         R"("case": "uplink_bandwidth", "from": "r")",
+        R"("case": "rail_bandwidth", "from": "b0/eth0", "to": "b1/eth0", "operation": "rail0")",
         R"("case": "memory_read_bandwidth", "from": "a")", // only by hand
         R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/sw")"}) {
     EXPECT_THAT(doubts(cell), testing::IsEmpty()) << cell;
+  }
+}
+
+TEST(CellPlaces, ArePortsOfMachinesForRailsOnly) {
+  for (const char* const cell : {R"("case": "rail_bandwidth", "from": "b7/eth0", "to": "b1/eth0")",
+                                 R"("case": "pair_bandwidth", "from": "b0/eth0", "to": "b1")"}) {
+    EXPECT_THROW(static_cast<void>(doubts(cell)), Error) << cell;
   }
 }
 

@@ -13,7 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -104,9 +106,13 @@ int run_expect(const ExpectArguments& arguments) {
   Expectation expectation{profile.name, {}};
   for (const std::size_t machines : machines_of(profile, job, arguments)) {
     job.machines = machines;
-    for (const TestedCollective* collective : collectives_of(arguments)) {
-      expectation.rows.push_back(expected_of(profile, job, *collective));
+    if (job.ranks() < 2) {
+      fail(ErrorKind::usage,
+           "one rank alone moves nothing, so there is nothing to expect of one machine; give "
+           "--machines 2, and --nic-rate where the profile has no rate of a port");
     }
+    std::ranges::move(expected_of(profile, job, collectives_of(arguments)),
+                      std::back_inserter(expectation.rows));
   }
   if (!arguments.requirements.empty()) {
     refuse_overwriting_text(arguments.requirements,

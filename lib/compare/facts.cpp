@@ -35,10 +35,8 @@ constexpr const char* k_chosen =
     "the probe chooses how many writes are in flight and, between machines, how long the writes of "
     "a rate are: cells that differ only in this are compared";
 constexpr const char* k_label = "a name only";
-constexpr const char* k_untested =
-    "a run keeps one value, which no test can distinguish from noise";
-constexpr const char* k_others =
-    "the predicted time and the bound of other strategies are compared";
+constexpr const char* k_untested = "a run keeps one value: no test distinguishes it from noise";
+constexpr const char* k_others = "of other strategies, predicted time and bound are compared";
 constexpr const char* k_follows = "follows from the parts and the capacities, which are compared";
 constexpr const char* k_plans = "part of the plan: compare the plans";
 constexpr const char* k_samples = "follows from the samples, which are compared";
@@ -112,6 +110,8 @@ constexpr FactRule k_rules[] = {
     {"plan", "measured_on", never, "part of the profile"},
     {"plan", "prediction/relief", never, k_words},
     {"plan", "prediction/busiest_by", never, k_words},
+    {"plan", "switch_sums", grouped, "prediction"},
+    {"plan", "switch_sums/by", never, k_words},
     {"plan", "assumed", never, k_words},
     {"plan", "assignment_gap", grouped, "prediction"},
     {"plan", "runner_up", grouped, "candidates"},

@@ -110,6 +110,14 @@ void describe(Visitor& v, Prediction& p) {
   v.check([&](const JsonView& view) { check(p, view); });
 }
 
+static void describe(Visitor& v, SwitchSums& s) {
+  v.about("switch_sums", "What sums in switches (NVLink SHARP, NCCL's NVLS) would allow, which no "
+                         "mover can make; the prediction's bound is that of sums in ranks.");
+  v("bound_seconds", s.bound_seconds, k_non_negative,
+    "Time that no way with such sums can beat, seconds; of the traffic alone, without passes.");
+  v("by", s.by, k_any, "The switches, and the equation.");
+}
+
 static void describe(Visitor& v, Candidate& c) {
   v.about(
       "candidate",
@@ -414,6 +422,8 @@ void describe(Visitor& v, Plan& p) {
     "The one machine that the profile was measured on; absent: several, or written by hand.");
   v("rehearsal", p.rehearsal, k_any, "Absent: the profile has none that is like this plan.");
   v("prediction", p.prediction, k_any, "Prediction of the chosen strategy.");
+  v("switch_sums", p.switch_sums, k_any,
+    "Absent: no switch of the machines is known to sum, or sums there would save nothing.");
   v("assignment_gap", p.assignment_gap, k_any,
     "Time of the assignment over time of the exact shares, minus 1.");
   v("runner_up", p.runner_up, k_any.maybe(), "The second-best strategy; absent: no other applies.");

@@ -95,6 +95,13 @@ inline constexpr const char* k_copies = "copies";
 /// The prediction without a term: of contention, where passes only wait, or of copies.
 [[nodiscard]] Prediction without(Prediction prediction, std::string_view term);
 
+/// What sums in switches (NVLink SHARP) would allow, which no mover can make.
+struct SwitchSums {
+  double bound_seconds = 0; ///< no way with sums there beats it; of the traffic alone
+  std::string by;           ///< the switches, and the equation
+  bool operator==(const SwitchSums&) const = default;
+};
+
 struct Candidate {
   std::string strategy;
   std::optional<Prediction> prediction; ///< absent when the strategy does not apply
@@ -332,6 +339,7 @@ struct Plan {
   std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or written by hand
   std::optional<RehearsalPlan> rehearsal{};     ///< absent: the profile has none like it
   Prediction prediction;                        ///< of the chosen strategy
+  std::optional<SwitchSums> switch_sums{}; ///< absent: no switch sums, or that would save nothing
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;     ///< empty when no other strategy applies
   double margin = 0;         ///< runner-up's predicted time / ours - 1

@@ -6,6 +6,7 @@
 #include "expect/routes.hpp"
 #include "network/inside.hpp"
 #include "strategies/forest/bound.hpp"
+#include "strategies/forest/optimum.hpp"
 
 #include <fmt/format.h>
 
@@ -44,34 +45,30 @@ void append(Uses& uses, const Uses& more, double factor = 1) {
 
 /// One of the machines; alone, it has no NICs.
 OpenedMachine opened(const Profile& profile, const CollectiveJob& job, bool every_nic) {
-  std::vector<std::string> switches;
-  for (const std::string& id : profile.topology.ids_in(job.machine, ObjectKind::link_switch)) {
-    if (profile.topology.find(id)->sums.value_or(false) && !job.gpus.empty()) {
-      switches.push_back(id);
-    }
-  }
   if (job.machines == 1) {
-    return {.network = network_inside_machine(
-                profile, job.machine,
-                {.workers = job.gpus, .relays = switches, .only_known_rates = true})};
+    return {.network = network_inside_machine(profile, job.machine,
+                                              {.workers = job.gpus,
+                                               .relays = std::vector<std::string>(),
+                                               .only_known_rates = true,
+                                               .switches = true})};
   }
   const MachineGroup* const group = group_named(profile, job.machine);
   const std::string member = group != nullptr && !group->members.empty() ? group->members[0] : "";
   OpenMachine machine;
   machine.group = job.machine;
   machine.workers = job.gpus;
-  machine.relays = switches;
   machine.only_known_rates = true;
   machine.every_nic = every_nic;
+  machine.switches = true;
   return open_machine(profile, machine, fastest_transport(profile, {{member, job.machine}}));
 }
 
 class Job {
 public:
-  Job(const Profile& profile, const CollectiveJob& job, const TestedCollective& collective)
-      : m_profile(profile), m_job(job), m_collective(collective),
-        m_opened(opened(profile, job, false)), m_network(m_opened.network),
-        m_gpus(m_network.workers), m_several(job.machines > 1) {
+  Job(const Profile& profile, const CollectiveJob& job)
+      : m_profile(profile), m_job(job), m_opened(opened(profile, job, false)),
+        m_network(m_opened.network), m_gpus(m_network.workers), m_several(job.machines > 1),
+        m_bounded(for_bound()) {
     for (std::size_t u = 0; u < m_gpus; ++u) {
       for (std::size_t v = 0; v < m_gpus; ++v) {
         if (u != v && !m_network.ways[u][v]) {
@@ -83,14 +80,10 @@ public:
     if (m_several) {
       find_nics();
     }
-    for (const Station& station : m_network.stations) {
-      const auto [kind, name] = named(station.name);
-      m_kinds.push_back(kind);
-      m_names.push_back(name);
-    }
   }
 
-  [[nodiscard]] WayCeilings all() {
+  [[nodiscard]] WayCeilings of(const TestedCollective& collective) {
+    m_collective = &collective;
     WayCeilings out;
     // `amount`: bytes of each route for each byte of the collective.
     const auto add = [&](const char* way, double amount, const Solve& solve) {
@@ -100,42 +93,46 @@ public:
       }
       const auto bus = [&](double seconds) { return factor() / (amount * seconds); };
       out.ways.push_back({way, bus(mix.seconds_per_byte), names(mix.by), {}});
-      for (const std::string& kind : std::set(m_kinds.begin(), m_kinds.end())) {
+      std::set<std::string_view> kinds;
+      for (const Station& station : m_network.stations) {
+        kinds.insert(station.kind);
+      }
+      for (const std::string_view kind : kinds) {
         if (const Mix alone = solve(only(kind)); alone.seconds_per_byte > 0) {
-          out.ways.back().kinds.push_back({kind, bus(alone.seconds_per_byte)});
+          out.ways.back().kinds.push_back({std::string(kind), bus(alone.seconds_per_byte)});
         }
       }
       std::ranges::sort(out.ways.back().kinds, {}, &KindLimit::bus_bytes_per_second);
     };
-    const bool peers = m_collective.name == "alltoall" || m_collective.name == "sendrecv" ||
-                       m_collective.name == "scatter" || m_collective.name == "gather";
+    const bool peers = m_collective->name == "alltoall" || m_collective->name == "sendrecv" ||
+                       m_collective->name == "scatter" || m_collective->name == "gather";
     if (peers) {
       add("direct", 1, [&](const Stations& stations) { return direct(stations); });
     } else {
       add("ring", factor(), [&](const Stations& stations) { return rings(stations); });
-      if (m_collective.name == k_all_reduce && m_several) {
+      if (m_collective->name == k_all_reduce && m_several) {
         add("tree", 1,
             [&](const Stations& stations) { return chains(stations, two_trees(m_job.machines)); });
       }
-      if (in_switch() && (m_several ? m_collective.name == k_all_reduce : factor() != 1)) {
+      if (in_switch() && (m_several ? m_collective->name == k_all_reduce : factor() != 1)) {
         add(m_several ? "nvls_tree" : "nvls", 1, [&](const Stations& stations) {
           return sums_in_switch(stations, two_trees(m_job.machines));
         });
       }
-      if (m_job.sharp && m_several && m_collective.name == k_all_reduce) {
+      if (m_job.sharp && m_several && m_collective->name == k_all_reduce) {
         add("sharp", 1, [&](const Stations& stations) {
           return in_switch() ? sums_in_switch(stations, {1, 1}) : chains(stations, {1, 1});
         });
       }
       any(out.ways);
     }
-    out.unknown = unknown_links();
+    find_unknown(out);
     return out;
   }
 
 private:
   [[nodiscard]] double factor() const {
-    return m_collective.bus_factor(static_cast<double>(m_job.ranks()));
+    return m_collective->bus_factor(static_cast<double>(m_job.ranks()));
   }
 
   /// Of all GPUs those whose NICs are nearest: others reach the network by their own or through
@@ -180,49 +177,36 @@ private:
     return m_network.places.size() > m_gpus && m_gpus > 1 ? std::optional(m_gpus) : std::nullopt;
   }
 
-  /// A station's kind, and what people call it: of a link's two ends the lower one.
-  [[nodiscard]] std::pair<std::string, std::string> named(const std::string& station) const {
-    const std::size_t arrow = station.find(" > ");
-    if (arrow == std::string::npos) {
-      const bool whole = station == "out" || station == "in";
-      const std::size_t last = station.rfind(' ');
-      return station.starts_with("port ") || whole
-                 ? std::pair<std::string, std::string>("port",
-                                                       whole ? "port" : station.substr(0, last))
-                 : std::pair<std::string, std::string>("memory", station);
-    }
-    const std::string from = station.substr(0, arrow), to = station.substr(arrow + 3);
-    const auto id = [&](const std::string& name) { return m_job.machine + "/" + name; };
-    for (const PeerLink& link : m_profile.topology.links) {
-      if ((link.from == id(from) && link.to == id(to)) ||
-          (link.from == id(to) && link.to == id(from))) {
-        const std::string kind(name_of(link.kind));
-        const TopologyObject* other = m_profile.topology.find(id(from));
-        const bool down = other != nullptr && other->kind == ObjectKind::link_switch;
-        return {kind, (kind == "nvlink" ? "NVLink " : kind + " ") + (down ? to : from)};
-      }
-    }
-    const TopologyObject* lower = m_profile.topology.find(id(from));
-    const bool up = lower != nullptr && lower->parent == id(to);
-    return {"pcie", "PCIe " + (up ? from : to)};
+  /// What people call it: of a link's two ends the one that hangs from the other.
+  static std::string name_of(const Station& station) {
+    static const std::map<std::string_view, const char*> words{{"nvlink", "NVLink "},
+                                                               {"xgmi", "xgmi "},
+                                                               {"socket", "socket "},
+                                                               {"pcie", "PCIe "},
+                                                               {"port", "port "}};
+    const auto word = words.find(station.kind);
+    return word == words.end()  ? station.name
+           : station.of.empty() ? std::string(station.kind)
+                                : word->second + station.of;
   }
 
   [[nodiscard]] std::vector<std::string> names(const std::vector<std::size_t>& stations) const {
     std::vector<std::string> out;
     for (const std::size_t s : stations) {
-      if (std::ranges::find(out, m_names[s]) == out.end()) {
-        out.push_back(m_names[s]);
+      const std::string name = name_of(m_network.stations[s]);
+      if (std::ranges::find(out, name) == out.end()) {
+        out.push_back(name);
       }
     }
     return name_ranges(out);
   }
 
   /// The stations when those of other kinds limit nothing.
-  [[nodiscard]] Stations only(const std::string& kind) const {
+  [[nodiscard]] Stations only(std::string_view kind) const {
     constexpr double k_no_limit = 1e9; // times as fast
     Stations stations = m_network.stations;
-    for (std::size_t s = 0; s < stations.size(); ++s) {
-      stations[s].bytes_per_second *= m_kinds[s] == kind ? 1 : k_no_limit;
+    for (Station& station : stations) {
+      station.bytes_per_second *= station.kind == kind ? 1 : k_no_limit;
     }
     return stations;
   }
@@ -277,30 +261,34 @@ private:
     });
   }
 
-  /// Of one GPU's part all GPUs give theirs to the switch, its own too, and it takes the sum; then
-  /// it gives the sum, and all take it.
-  [[nodiscard]] Mix sums_in_switch(const Stations& stations, const TreeTraffic& between) const {
-    const std::size_t at = *in_switch();
-    const bool up = m_collective.sums, down = m_collective.name != "reduce_scatter";
+  /// Each GPU in turn asks the switch for a part's sum, and gives it to all.
+  [[nodiscard]] Mix sums_in_switch(const Stations& stations, const TreeTraffic& between) {
+    m_network.collective = kind();
     Choice parts;
-    const auto part_of = [&](std::size_t root) {
-      Uses uses;
-      for (std::size_t v = 0; v < m_gpus; ++v) {
-        append(uses, *m_network.ways[v][at], (up ? 1 : 0) + (down && v == root ? 1 : 0));
-        append(uses, *m_network.ways[at][v], (down ? 1 : 0) + (up && v == root ? 1 : 0));
-      }
-      return uses;
-    };
     for (std::size_t root = 0; root < m_gpus; ++root) {
+      Tree tree;
+      tree.up.assign(m_gpus, static_cast<std::int64_t>(*in_switch()));
+      tree.up.resize(m_network.places.size(), -1);
+      tree.up[root] = tree.up[*in_switch()] = static_cast<std::int64_t>(root);
+      tree.down = tree.up;
+      halve(m_network, tree);
+      const Uses uses = uses_of(loads_of(m_network, tree));
       if (!m_several) {
-        parts.routes.push_back(part_of(root));
+        parts.routes.push_back(uses);
       }
       for (std::size_t i = 0; m_several && m_near[root] && i < m_nics[root].size(); ++i) {
-        parts.routes.push_back(part_of(root));
+        parts.routes.push_back(uses);
         append(parts.routes.back(), nic_uses(m_nics[root][i], between));
       }
     }
     return best_mix(stations, {}, {parts});
+  }
+  static Uses uses_of(const std::vector<double>& loads) {
+    Uses uses;
+    for (std::size_t s = 0; s < loads.size(); ++s) {
+      uses.push_back({s, loads[s]});
+    }
+    return uses;
   }
 
   /// Ranks send to each other without help: to all, to the next, to the root or from it.
@@ -316,23 +304,23 @@ private:
     };
     for (std::size_t u = 0; u < m_gpus; ++u) {
       for (std::size_t v = 0; v < m_gpus; ++v) {
-        const bool sends = m_collective.name == "alltoall" ||
-                           (m_collective.name == "scatter" && u == 0) ||
-                           (m_collective.name == "gather" && v == 0);
+        const bool sends = m_collective->name == "alltoall" ||
+                           (m_collective->name == "scatter" && u == 0) ||
+                           (m_collective->name == "gather" && v == 0);
         if (u != v && sends) {
           append(base, *m_network.ways[u][v], 1 / ranks);
         }
       }
-      if (m_collective.name == "alltoall") {
+      if (m_collective->name == "alltoall") {
         outward(u, remote, remote);
-      } else if (m_collective.name == "sendrecv") {
+      } else if (m_collective->name == "sendrecv") {
         if (u + 1 < m_gpus || (!m_several && m_gpus > 1)) {
           append(base, *m_network.ways[u][(u + 1) % m_gpus]);
         }
         outward(u, u + 1 == m_gpus ? 1 : 0, u == 0 ? 1 : 0);
       } else if (u == 0) {
-        outward(u, m_collective.name == "scatter" ? remote : 0,
-                m_collective.name == "gather" ? remote : 0);
+        outward(u, m_collective->name == "scatter" ? remote : 0,
+                m_collective->name == "gather" ? remote : 0);
       }
     }
     return best_mix(stations, base, choices);
@@ -346,39 +334,55 @@ private:
     return choice;
   }
 
-  /// Equation 27 for one of the machines, with what it has to exchange with the others; sums in
-  /// switches are ways beside those that it bounds.
-  void any(std::vector<WayCeiling>& ways) const {
-    OpenedMachine machine = m_several ? opened(m_profile, m_job, true) : m_opened;
-    Network& network = machine.network;
-    network.collective = kind();
-    const auto machines = static_cast<double>(m_job.machines);
-    if (m_several) {
-      const double once = (machines - 1) / machines;
-      network.network = network.collective == Collective::all_reduce ? 2 * once
-                        : has_nths(network.collective)               ? once
-                                                                     : 1;
-      network.elsewhere = machines - 1;
-      const std::size_t outside = network.nodes++;
-      for (const OpenedMachine::Port& port : machine.ports) {
-        network.links.push_back({port.node, outside, port.out});
-        network.links.push_back({outside, port.node, port.in});
-      }
-      network.nic_nodes.assign(1, outside);
+  /// One of the machines with all its ways, and with what is outside of it.
+  [[nodiscard]] Network for_bound() const {
+    if (!m_several) {
+      return m_network;
     }
-    network.places.resize(network.workers); // a switch alone may sum more than GPUs allow it
-    const NetworkBound bound = network_bound(network);
+    OpenedMachine machine = opened(m_profile, m_job, true);
+    Network& network = machine.network;
+    for (Station& station : network.stations) { // of a machine that is one place: "out"
+      const bool whole = m_job.gpus.empty() && station.kind == "port" && station.of.empty();
+      station.name = (whole ? "port " : "") + station.name;
+    }
+    network.elsewhere = static_cast<double>(m_job.machines) - 1;
+    const std::size_t outside = network.nodes++;
+    for (const OpenedMachine::Port& port : machine.ports) {
+      network.links.push_back({port.node, outside, port.out});
+      network.links.push_back({outside, port.node, port.in});
+    }
+    network.nic_nodes.assign(1, outside);
+    return std::move(network);
+  }
+
+  /// Equation 27 for one of the machines, with what it has to exchange with the others; and (26)
+  /// where it is alone.
+  void any(std::vector<WayCeiling>& ways) {
+    m_bounded.collective = kind();
+    if (m_several) {
+      const double once = m_bounded.elsewhere / (m_bounded.elsewhere + 1);
+      m_bounded.network = m_bounded.collective == Collective::all_reduce ? 2 * once
+                          : has_nths(m_bounded.collective)               ? once
+                                                                         : 1;
+    }
+    NetworkBound bound = network_bound(m_bounded);
     if (bound.seconds_per_byte <= 0) {
       return;
     }
-    WayCeiling best{"any", factor() / bound.seconds_per_byte, {bound.by}, {}};
-    for (const WayCeiling& way : ways) {
-      if (way.bus_bytes_per_second > best.bus_bytes_per_second * (1 + 1e-9)) {
-        best.bus_bytes_per_second = way.bus_bytes_per_second;
-        best.by = way.by;
+    constexpr double k_same = 1e-6;
+    const auto best = std::ranges::max_element(ways, {}, &WayCeiling::bus_bytes_per_second);
+    const auto reached = [&] {
+      return best != ways.end() &&
+             best->bus_bytes_per_second * bound.seconds_per_byte >= factor() * (1 - k_same);
+    };
+    std::vector<std::string> by{bound.by};
+    if (!m_several && !reached()) {
+      if (const double trees = least_of_trees(m_bounded); trees > bound.seconds_per_byte) {
+        bound.seconds_per_byte = trees;
+        by = reached() ? best->by : std::vector<std::string>{"no trees are faster (equation 26)"};
       }
     }
-    ways.push_back(std::move(best));
+    ways.push_back({"any", factor() / bound.seconds_per_byte, std::move(by), {}});
   }
 
   [[nodiscard]] Collective kind() const {
@@ -388,7 +392,7 @@ private:
         {"reduce_scatter", Collective::reduce_scatter},
         {"broadcast", Collective::broadcast},
         {"reduce", Collective::reduce}};
-    return kinds.at(m_collective.name);
+    return kinds.at(m_collective->name);
   }
 
   /// Between places of a route: `outside` more places come first. `both`: there and back.
@@ -420,31 +424,37 @@ private:
     return uses;
   }
   /// Without the ways from host bridges to their processor, which nothing describes.
-  [[nodiscard]] std::vector<std::string> unknown_links() const {
-    std::set<std::string> bridges;
-    for (const TopologyObject* bridge : m_profile.topology.of_kind(ObjectKind::host_bridge)) {
-      bridges.insert(bridge->id.substr(bridge->id.find('/') + 1));
-    }
-    std::vector<std::string> links;
+  void find_unknown(WayCeilings& out) const {
+    const auto object = [&](std::string_view name) {
+      return m_profile.topology.find(
+          name == m_job.machine ? m_job.machine : fmt::format("{}/{}", m_job.machine, name));
+    };
     for (const std::string& link : m_network.unknown) {
       const std::size_t arrow = link.find(" > ");
-      if (!bridges.contains(link.substr(0, arrow)) && !bridges.contains(link.substr(arrow + 3))) {
-        links.push_back(link);
+      const TopologyObject &from = *object(link.substr(0, arrow)),
+                           &to = *object(link.substr(arrow + 3));
+      const auto hangs = [](const TopologyObject& bridge, const TopologyObject& from) {
+        return bridge.kind == ObjectKind::host_bridge && bridge.parent == from.id;
+      };
+      if (hangs(from, to) || hangs(to, from)) {
+        continue;
       }
+      out.unknown.push_back(link);
+      const auto kind = peer_link_kind(m_profile.topology, {from.id, to.id});
+      out.lacks_gpu_rates |= kind && *kind != PeerLinkKind::socket;
     }
-    return links;
   }
 
   const Profile& m_profile;
   const CollectiveJob& m_job;
-  const TestedCollective& m_collective;
+  const TestedCollective* m_collective = nullptr;
   OpenedMachine m_opened;
-  const Network& m_network; ///< of one of the machines
+  Network& m_network; ///< of one of the machines
   std::size_t m_gpus;
   bool m_several;
-  std::vector<std::string> m_kinds, m_names; ///< by station
-  std::vector<std::vector<NicWay>> m_nics;   ///< by GPU
-  std::vector<bool> m_near;                  ///< by GPU
+  Network m_bounded;                       ///< for_bound()
+  std::vector<std::vector<NicWay>> m_nics; ///< by GPU
+  std::vector<bool> m_near;                ///< by GPU
 };
 
 } // namespace
@@ -469,12 +479,17 @@ TreeTraffic two_trees(std::size_t machines) {
   return {*std::ranges::max_element(out), *std::ranges::max_element(in)};
 }
 
-WayCeilings ceilings_of(const Profile& profile, const CollectiveJob& job,
-                        const TestedCollective& collective) {
+std::vector<WayCeilings> ceilings_of(const Profile& profile, const CollectiveJob& job,
+                                     const std::vector<const TestedCollective*>& collectives) {
   if (job.machines < 1 || job.ranks() < 2) {
     fail(ErrorKind::usage, "one rank alone moves nothing: there is nothing to expect");
   }
-  return Job(profile, job, collective).all();
+  Job opened(profile, job);
+  std::vector<WayCeilings> out;
+  for (const TestedCollective* collective : collectives) {
+    out.push_back(opened.of(*collective));
+  }
+  return out;
 }
 
 } // namespace reckon

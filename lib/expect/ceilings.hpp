@@ -41,14 +41,17 @@ struct WayCeilings {
   std::vector<WayCeiling>
       ways; ///< those that exist there; empty where no rate that they need is known
   std::vector<std::string> unknown; ///< links of unknown rate, counted as unlimited
+  bool lacks_gpu_rates = false;     ///< NVLinks or xGMI are among these
 };
 
-/// Equations 57 to 60 of docs/equations.md: what the links between these ranks allow each way that
-/// NCCL has, and all ways (equation 27). Links are as measured (link_bandwidth, port_bandwidth) or
-/// described; rates of single pairs do not count. Throws Error{input} as open_machine(), and where
-/// `gpus` are not joined; Error{usage} for fewer than two ranks.
-[[nodiscard]] WayCeilings ceilings_of(const Profile& profile, const CollectiveJob& job,
-                                      const TestedCollective& collective);
+/// Equations 57 to 60 of docs/equations.md, by collective: what the links between these ranks allow
+/// each way that NCCL has, and all ways (equations 26 and 27). Links are as measured
+/// (link_bandwidth, port_bandwidth) or described; rates of single pairs do not count. Throws
+/// Error{input} as open_machine(), and where `gpus` are not joined; Error{usage} for fewer than two
+/// ranks.
+[[nodiscard]] std::vector<WayCeilings>
+ceilings_of(const Profile& profile, const CollectiveJob& job,
+            const std::vector<const TestedCollective*>& collectives);
 
 /// What the busiest machine sends, and receives, in the two binary trees that NCCL lays over
 /// machines, half of the bytes on each; in gradients (equation 58).

@@ -34,8 +34,9 @@ std::optional<UsualRange> usual_range(const WayCeiling& ceiling) {
     if (!share || limit.bus_bytes_per_second > k_nearly * lowest) {
       continue;
     }
-    const double low = share->low * limit.bus_bytes_per_second,
-                 high = share->high * limit.bus_bytes_per_second;
+    // Kinds that limit only together allow more alone than the way has.
+    const double most = std::min(limit.bus_bytes_per_second, ceiling.bus_bytes_per_second),
+                 low = share->low * most, high = share->high * most;
     if (!range) {
       range = UsualRange{low, high, *share};
     }
@@ -117,24 +118,31 @@ const ExpectedWay* Expected::best() const {
   return best;
 }
 
-Expected expected_of(const Profile& profile, const CollectiveJob& job,
-                     const TestedCollective& collective) {
-  WayCeilings ceilings = ceilings_of(profile, job, collective);
-  Expected out;
-  out.collective = collective.name;
-  out.machines = job.machines;
-  out.ranks = job.ranks();
-  out.bus_factor = collective.bus_factor(static_cast<double>(job.ranks()));
-  out.unknown = std::move(ceilings.unknown);
-  out.lacks_gpu_links = job.gpus.size() > 1 && lacks_gpu_links(profile.topology, job.machine);
-  for (WayCeiling& ceiling : ceilings.ways) {
-    ExpectedWay& way = out.ways.emplace_back();
-    if (ceiling.way != "any") {
-      way.usual = usual_range(ceiling);
+std::vector<Expected> expected_of(const Profile& profile, const CollectiveJob& job,
+                                  const std::vector<const TestedCollective*>& collectives) {
+  std::vector<WayCeilings> ceilings = ceilings_of(profile, job, collectives);
+  std::vector<Expected> all;
+  for (std::size_t c = 0; c < collectives.size(); ++c) {
+    Expected& out = all.emplace_back();
+    out.collective = collectives[c]->name;
+    out.machines = job.machines;
+    out.ranks = job.ranks();
+    out.bus_factor = collectives[c]->bus_factor(static_cast<double>(job.ranks()));
+    out.unknown = std::move(ceilings[c].unknown);
+    const auto format = profile.context.find("topology_format");
+    const bool matrix = format != profile.context.end() && format->second.starts_with("matrix");
+    out.lacks_gpu_links = job.gpus.size() > 1 && !matrix && // which leaves no NVLink out
+                          lacks_gpu_links(profile.topology, job.machine);
+    out.lacks_gpu_rates = ceilings[c].lacks_gpu_rates;
+    for (WayCeiling& ceiling : ceilings[c].ways) {
+      ExpectedWay& way = out.ways.emplace_back();
+      if (ceiling.way != "any") {
+        way.usual = usual_range(ceiling);
+      }
+      way.ceiling = std::move(ceiling);
     }
-    way.ceiling = std::move(ceiling);
   }
-  return out;
+  return all;
 }
 
 std::string way_text(const WayCeiling& ceiling) {
@@ -176,7 +184,10 @@ std::string render(const Expectation& expectation, const Style& style) {
       const Expected& row = expectation.rows[i];
       if (row.ways.empty()) {
         table.row(
-            {row.collective, "", "", "", "no rate of a link is known; see --gpu, --nic-rate"});
+            {row.collective, "", "", "",
+             row.lacks_gpu_rates
+                 ? "no rate of a link is known; --gpu says that of NVLinks"
+                 : "no rate of a link is known; `reckon probe` on the machine measures them"});
       }
       for (const ExpectedWay& way : row.ways) {
         table.row({&way == &row.ways.front() ? row.collective : "",
@@ -195,8 +206,7 @@ std::string render(const Expectation& expectation, const Style& style) {
     }
     if (first.lacks_gpu_links) {
       out += "\n" + folded("  No NVLink or xGMI is known here. If the GPUs have any, the values "
-                           "are too low: `reckon probe --topology` reads the text of `nvidia-smi "
-                           "topo -m`, too.",
+                           "are too low: give the text of `nvidia-smi topo -m` to --topology.",
                            style);
     }
   }

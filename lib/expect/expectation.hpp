@@ -35,6 +35,7 @@ struct Expected {
   std::vector<ExpectedWay> ways;
   std::vector<std::string> unknown; ///< links of unknown rate: counted as unlimited
   bool lacks_gpu_links = false;     ///< the machine has GPUs and no known NVLinks
+  bool lacks_gpu_rates = false;     ///< as in WayCeilings
 
   /// The upper bound of all ways, bus bytes per second; 0 where no rate is known.
   [[nodiscard]] double most() const;
@@ -45,8 +46,10 @@ struct Expected {
   [[nodiscard]] const ExpectedWay* best() const;
 };
 
-[[nodiscard]] Expected expected_of(const Profile& profile, const CollectiveJob& job,
-                                   const TestedCollective& collective);
+/// By collective. Throws as ceilings_of().
+[[nodiscard]] std::vector<Expected>
+expected_of(const Profile& profile, const CollectiveJob& job,
+            const std::vector<const TestedCollective*>& collectives);
 
 /// A way's name for people.
 [[nodiscard]] std::string way_text(const WayCeiling& ceiling);

@@ -176,21 +176,24 @@ JudgedLog judged_log(const Profile& machine, const Profile& measured, const LogO
   const Hosts hosts(machine, measured);
   JudgedLog out;
   out.machine = machine.name;
-  for (const TestedCollective* collective : tested) {
-    JudgedCollective judged_one;
-    bool first = true;
-    for (const std::vector<std::string>& gpus : hosts.all) {
-      Expected expected = expected_of(machine,
-                                      {.machine = hosts.machine(),
-                                       .gpus = gpus,
-                                       .machines = hosts.count,
-                                       .sharp = options.sharp},
-                                      *collective);
-      if (first || expected.most() < judged_one.expected.most()) {
-        judged_one.expected = std::move(expected);
+  const std::vector<const TestedCollective*> collectives(tested.begin(), tested.end());
+  std::vector<Expected> least; // by collective, of all hosts
+  for (const std::vector<std::string>& gpus : hosts.all) {
+    std::vector<Expected> expected = expected_of(
+        machine,
+        {.machine = hosts.machine(), .gpus = gpus, .machines = hosts.count, .sharp = options.sharp},
+        collectives);
+    least.resize(expected.size());
+    for (std::size_t c = 0; c < expected.size(); ++c) {
+      if (least[c].ranks == 0 || expected[c].most() < least[c].most()) {
+        least[c] = std::move(expected[c]);
       }
-      first = false;
     }
+  }
+  for (std::size_t c = 0; c < collectives.size(); ++c) {
+    const TestedCollective* const collective = collectives[c];
+    JudgedCollective judged_one;
+    judged_one.expected = std::move(least[c]);
     judged_one.rows = rows_of(measured, *collective, judged_one.expected);
     for (const MeasuredRow& row : judged_one.rows) {
       judged_one.best_bus_bytes_per_second =

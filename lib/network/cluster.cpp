@@ -97,9 +97,10 @@ private:
     const MachineGroup& group = group_of(m_profile, machine);
     const std::string own_name = member_of(group, machine.number);
     const MachinePort port = machine.port.value_or(MachinePort());
-    const auto key = std::tuple(
-        machine.group, own_name, machine.workers, machine.relays, machine.works, machine.gpu_direct,
-        std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
+    const auto key =
+        std::tuple(machine.group, own_name, machine.workers, machine.relays, machine.works,
+                   machine.gpu_direct, machine.switches,
+                   std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
@@ -177,7 +178,7 @@ private:
             m_out.places.push_back(inner.places[v]);
             m_out.places.back().machine = m;
             m_out.add.push_back(shifted(inner.add[v], m_members[m]));
-            m_out.exits.push_back({Exit{}});
+            m_out.exits.push_back(inner.exits[v]);
             m_out.node_of.push_back(inner.node_of[v] + m_members[m].first_node);
             m_out.workers += worker ? 1 : 0;
           }
@@ -382,9 +383,10 @@ private:
   const Profile& m_profile;
   std::string m_transport;
   Network m_out;
-  using Key = std::tuple<std::string, std::string, std::vector<std::string>,
-                         std::vector<std::string>, bool, bool, std::tuple<double, double, double>,
-                         std::vector<std::pair<std::string, double>>>;
+  using Key =
+      std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>, bool,
+                 bool, bool, std::tuple<double, double, double>,
+                 std::vector<std::pair<std::string, double>>>;
   std::map<Key, OpenedMachine> m_opened;
   std::vector<Member> m_members;
   std::map<std::string, Rack> m_racks;

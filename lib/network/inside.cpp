@@ -206,16 +206,12 @@ private:
       const auto there = std::count_if(m_model.places.begin(), m_model.places.end(),
                                        [&](const Place& e) { return e.id == id; });
       const TopologyObject& object =
-          worker ? endpoint_named(
-                       id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device})
-                 : endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node,
-                                       ObjectKind::memory_device, ObjectKind::link_switch});
+          endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
       if (there > 0 && object.kind != ObjectKind::numa_node) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
       Place& place =
           m_model.places.emplace_back(Place{id, worker, object.kind == ObjectKind::numa_node, 0});
-      place.link_switch = object.kind == ObjectKind::link_switch;
       if (std::count(workers.begin(), workers.end(), id) +
               std::count(relays.begin(), relays.end(), id) >
           1) {
@@ -233,6 +229,11 @@ private:
       fail(ErrorKind::usage,
            fmt::format("inside: {} endpoints without a gradient; name at most {} that may sum",
                        m_model.places.size() - m_model.workers, k_most_relays));
+    }
+    for (const std::string& id : here(ObjectKind::link_switch)) {
+      if (m_options.switches && m_topology.find(id)->sums.value_or(false)) {
+        m_model.places.push_back({.id = id, .link_switch = true});
+      }
     }
   }
 
@@ -252,9 +253,13 @@ private:
     }
   }
 
-  std::size_t station(std::string name, const Rate& rate, std::string source) {
-    m_model.stations.push_back({std::move(name), rate.mid, std::move(source), 0,
-                                std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)});
+  std::size_t station(std::string name, const Rate& rate, std::string source,
+                      std::string_view kind = "pair", std::string of = "") {
+    Station& made = m_model.stations.emplace_back(
+        Station{std::move(name), rate.mid, std::move(source), 0, std::min(rate.lo, rate.mid),
+                std::max(rate.hi, rate.mid)});
+    made.kind = kind;
+    made.of = std::move(of);
     return m_model.stations.size() - 1;
   }
 
@@ -268,19 +273,24 @@ private:
     if (known != m_links.end()) {
       return known->second;
     }
+    Rate rate = fastest(m_profile, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
+    const char* source = k_link_bandwidth;
+    if (const double described = described_bytes_per_second(m_topology, end);
+        rate.mid <= 0 && described > 0) {
+      rate = {described, described, described};
+      source = "described";
+    } else if (rate.mid <= 0) {
+      rate = fastest_copy_over(end);
+      source = "fastest copy";
+      (rate.mid > 0 ? m_model.at_least : m_model.unknown).push_back(short_text(end));
+    }
     std::optional<std::size_t> out;
-    if (const Rate measured =
-            fastest(m_profile, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
-        measured.mid > 0) {
-      out = station(short_text(end), measured, k_link_bandwidth);
-    } else if (const double described = described_bytes_per_second(m_topology, end);
-               described > 0) {
-      out = station(short_text(end), {described, described, described}, "described");
-    } else if (const Rate seen = fastest_copy_over(end); seen.mid > 0) {
-      out = station(short_text(end), seen, "fastest copy");
-      m_model.at_least.push_back(short_text(end));
-    } else {
-      m_model.unknown.push_back(short_text(end));
+    if (rate.mid > 0) {
+      const auto kind = peer_link_kind(m_topology, end);
+      const TopologyObject& from = *m_topology.find(end.from);
+      const bool hangs = kind ? from.kind != ObjectKind::link_switch : from.parent == end.to;
+      out = station(short_text(end), rate, source, kind ? name_of(*kind) : "pcie",
+                    short_name(hangs ? end.from : end.to));
     }
     m_links.emplace(end, out);
     m_model.links.push_back({node(end.from), node(end.to), out});
@@ -358,7 +368,8 @@ private:
         const Rate rate = pattern.test == k_reduce_sum ? fastest(cells_of_sums(m_profile, test, of))
                                                        : fastest(m_profile, pattern);
         if (rate.mid > 0) {
-          out = station(fmt::format("{} {}", what, short_name(of)), rate, test);
+          out = station(fmt::format("{} {}", what, short_name(of)), rate, test,
+                        pattern.test == k_reduce_sum ? "sums" : "memory", short_name(of));
           m_memory.emplace(key, *out);
           return out;
         }
@@ -465,7 +476,7 @@ private:
       for (std::size_t v = 0; v < n; ++v) {
         const std::string& from = m_model.places[u].id;
         const std::string& to = m_model.places[v].id;
-        if (m_model.places[u].link_switch != m_model.places[v].link_switch &&
+        if ((m_model.places[u].link_switch || m_model.places[v].link_switch) &&
             path_between(m_topology, from, to).path_class != PathClass::nv) {
           continue;
         }
@@ -573,43 +584,42 @@ private:
     const std::vector<const Cell*> cells = cells_of_sums(m_profile, k_gpu_reduce, id);
     if (const Rate rate = fastest(cells); rate.mid > 0) {
       m_model.add[endpoint].push_back(
-          {station(fmt::format("sums {}", short_name(id)), rate, k_gpu_reduce), 1.0});
+          {station("sums " + short_name(id), rate, k_gpu_reduce, "sums", short_name(id)), 1.0});
       if (BusyCurve busy = busy_curve(cells); busy.points().size() > 1) {
         m_model.stations.back().busy = std::move(busy);
       }
     }
   }
 
-  /// A port by name, one direction after the other, at this rate; the same station each time.
-  std::pair<std::size_t, std::size_t> port_stations(const std::string& name, const Rate& rate,
+  /// A port, or all of them (`of` empty), each direction; `before` begins their names.
+  std::pair<std::size_t, std::size_t> port_stations(const char* before, const std::string& of,
+                                                    const Rate& rate,
                                                     const char* source = k_port_bandwidth) {
-    const auto known = m_port_stations.find(name);
-    if (known != m_port_stations.end()) {
-      return known->second;
+    const std::string name = before + of + (of.empty() ? "" : " ");
+    const auto add = [&](const char* direction) {
+      return station(name + direction, rate, source, "port", of);
+    };
+    const auto [at, added] = m_port_stations.try_emplace(name);
+    if (added) {
+      at->second = {add("out"), add("in")};
     }
-    const std::size_t out = station(name + "out", rate, source);
-    return m_port_stations.emplace(name, std::pair(out, station(name + "in", rate, source)))
-        .first->second;
-  }
-
-  [[nodiscard]] std::string port_name(const std::string& nic) const {
-    return "port " + short_name(m_rates->port_of(nic)) + " ";
+    return at->second;
   }
 
   /// The port of a NIC, and what limits all ports of the machine; both directions.
   Uses port(const std::string& nic) {
     Uses uses;
-    const auto add = [&](const std::string& name, const Rate& rate, const char* source) {
-      const auto [out, in] = port_stations(name, rate, source);
+    const auto add = [&](const std::string& of, const Rate& rate, const char* source) {
+      const auto [out, in] = port_stations("port ", of, rate, source);
       append(uses, {{out, 1.0}, {in, 1.0}});
     };
     if (m_rates->known(nic)) {
       const std::string port = m_rates->port_of(nic);
-      add(port_name(nic), m_rates->of(port),
+      add(short_name(port), m_rates->of(port),
           m_rates->measured(port) ? k_port_bandwidth : "described");
     }
     if (const std::optional<Rate> behind = m_rates->behind()) {
-      add("port ", *behind, k_port_bandwidth);
+      add("", *behind, k_port_bandwidth);
     }
     return uses;
   }
@@ -618,11 +628,11 @@ private:
     for (const Place& endpoint : m_model.places) {
       std::vector<Exit> ways;
       if (m_options.network <= 0) {
-        ways.push_back({});
+        ways.resize(endpoint.link_switch ? 0 : 1); // a switch keeps no sum
       } else {
         for (const std::string& nic : m_nics) {
           const bool direct =
-              !endpoint.memory && m_options.gpu_direct &&
+              !endpoint.memory && reaches_network(endpoint) &&
               path_between(m_topology, endpoint.id, nic).path_class <= PathClass::pxb;
           if (endpoint.memory || direct) {
             Uses uses;
@@ -661,8 +671,9 @@ private:
     }
   }
 
-  OpenedMachine::Port add_port(const std::string& name, const Rate& rate, std::size_t at) {
-    const auto [out, in] = port_stations(name, rate);
+  OpenedMachine::Port add_port(const char* before, const std::string& of, const Rate& rate,
+                               std::size_t at) {
+    const auto [out, in] = port_stations(before, of, rate);
     m_opened.ports.push_back({at, out, in});
     return m_opened.ports.back();
   }
@@ -732,10 +743,10 @@ private:
   }
 
   /// All places of the machine by its port as a whole; by nothing where its rate is not known.
-  void through_one_port(const std::string& name, const Rate& rate) {
+  void through_one_port(const char* before, const Rate& rate) {
     std::optional<OpenedMachine::Port> port;
     if (rate.mid > 0) {
-      port = add_port(name, rate, node(m_machine + "/port"));
+      port = add_port(before, "", rate, node(m_machine + "/port"));
     }
     for (const Place& place : m_model.places) {
       std::vector<Uses>&leave = m_opened.leave.emplace_back(),
@@ -769,12 +780,12 @@ private:
       const double rate = std::max(measured, share);
       const Rate each{rate, rate, rate};
       auto [out, in] = memory_ways(m_model.places.front());
-      append(out, {{station(fmt::format("{} out", name), each, k_single_port), 1.0}});
+      append(out, {{station(name + " out", each, k_single_port, "port", name), 1.0}});
       if (together_binds) {
         append(out, {{together.out, 1.0}});
         append(in, {{together.in, 1.0}});
       }
-      append(in, {{station(fmt::format("{} in", name), each, k_single_port), 1.0}});
+      append(in, {{station(name + " in", each, k_single_port, "port", name), 1.0}});
       m_opened.leave_by_port.push_back(std::move(out));
       m_opened.enter_by_port.push_back(std::move(in));
     }
@@ -798,14 +809,13 @@ private:
     }
     std::optional<std::pair<std::size_t, std::size_t>> together;
     if (const std::optional<Rate> behind = m_rates->behind()) {
-      together = port_stations("port ", *behind);
+      together = port_stations("port ", "", *behind);
     }
     std::map<std::string, OpenedMachine::Port> made;
     const auto port_of = [&](const std::string& nic) {
       const std::string port = m_rates->port_of(nic);
-      const bool first = !made.contains(port);
-      if (first) {
-        made.emplace(port, add_port(port_name(nic), m_rates->of(port), node(port)));
+      if (!made.contains(port)) {
+        made.emplace(port, add_port("port ", short_name(port), m_rates->of(port), node(port)));
       }
       if (port != nic) { // functions of one card, one cable
         m_model.links.push_back({node(nic), node(port), std::nullopt});
@@ -889,6 +899,7 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   options.gpu_direct = machine.gpu_direct;
   options.only_known_rates = machine.only_known_rates;
   options.every_nic = machine.every_nic;
+  options.switches = machine.switches;
   const MachineGroup* const group = group_named(profile, machine.group);
   const bool named = group != nullptr && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
@@ -896,17 +907,6 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
     return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
-}
-
-bool has_gpu_worker(const Profile& profile, const Network& network) {
-  return std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
-    const TopologyObject* const object = profile.topology.find(p.id);
-    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
-  });
-}
-
-std::string transport_inside(const Profile& profile, const Network& network) {
-  return has_gpu_worker(profile, network) ? "cuda" : "host";
 }
 
 } // namespace reckon

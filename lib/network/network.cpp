@@ -47,6 +47,17 @@ std::string Network::name_of(std::size_t place) const {
   return machines.size() == 1 ? id : machine.name + "/" + id;
 }
 
+bool has_gpu_worker(const Profile& profile, const Network& network) {
+  return std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
+    const TopologyObject* const object = profile.topology.find(p.id);
+    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
+  });
+}
+
+std::string transport_inside(const Profile& profile, const Network& network) {
+  return has_gpu_worker(profile, network) ? "cuda" : "host";
+}
+
 Network at_high_capacities(Network model) {
   for (Station& resource : model.stations) {
     resource.bytes_per_second = resource.high_bytes_per_second;

@@ -48,6 +48,8 @@ struct InsideOptions {
   bool only_known_rates = false;
   /// Whether places leave the machine by every NIC, not only by the nearest.
   bool every_nic = false;
+  /// Whether switches that sum are places, too: no mover of reckon can sum there.
+  bool switches = false;
 };
 
 /// A resource with a limited rate.
@@ -62,6 +64,11 @@ struct Station {
   /// For a measured pair: how long it is busy with a write, by its size; bytes_per_second is for
   /// long writes. Empty: the rate counts.
   BusyCurve busy{};
+  std::string_view kind =
+      "pair"; ///< also "memory", "pcie", "port", "sums", or a PeerLinkKind's name
+  /// What people call it by: the object; of a link the end that hangs from the other, "gpu0".
+  /// Empty: all ports of the machine.
+  std::string of{};
   [[nodiscard]] bool ranged() const { return low_bytes_per_second < high_bytes_per_second; }
 };
 
@@ -187,6 +194,7 @@ struct OpenMachine {
   bool gpu_direct = true;
   bool only_known_rates = false; ///< as in InsideOptions
   bool every_nic = false;        ///< as in InsideOptions
+  bool switches = false;         ///< as in InsideOptions
 };
 
 /// The profile's machines of this id; null if it has no match.

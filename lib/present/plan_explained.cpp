@@ -30,6 +30,11 @@ std::string limit_text(const Plan& plan, const Style& style) {
       folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
                                    plan.prediction.bound_by)),
              style);
+  if (plan.switch_sums) {
+    out += folded(printable(fmt::format("  {} {}", time_text(plan.switch_sums->bound_seconds),
+                                        plan.switch_sums->by)),
+                  style);
+  }
   if (!plan.prediction.relief.empty()) {
     out += folded(printable("  relief: " + plan.prediction.relief), style);
   }
@@ -42,6 +47,9 @@ std::string prediction_text(const Plan& plan, const Style& style) {
   const Prediction& p = plan.prediction;
   Table table(2, "|>|~");
   table.row({"bound", time_text(p.bound_seconds), p.bound_by});
+  if (plan.switch_sums) {
+    table.row({"in switch", time_text(plan.switch_sums->bound_seconds), plan.switch_sums->by});
+  }
   if (p.busiest_seconds) {
     table.row({"busiest", time_text(*p.busiest_seconds), p.busiest_by});
   }

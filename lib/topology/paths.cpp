@@ -321,6 +321,11 @@ Chain endpoints(const Walker& walker, std::string_view machine) {
   return found;
 }
 
+bool joins(const PeerLink& peer, const LinkEnd& link) {
+  return (peer.from == link.from && peer.to == link.to) ||
+         (peer.from == link.to && peer.to == link.from);
+}
+
 } // namespace
 
 std::string_view name_of(PathClass path_class) {
@@ -343,12 +348,22 @@ Path path_between(const Topology& topology, std::string_view from, std::string_v
   return walker.path(walker.at(from), walker.at(to), without_peer_links);
 }
 
+std::optional<PeerLinkKind> peer_link_kind(const Topology& topology, const LinkEnd& link) {
+  const auto peer =
+      std::ranges::find_if(topology.links, [&](const PeerLink& p) { return joins(p, link); });
+  if (peer != topology.links.end()) {
+    return peer->kind;
+  }
+  const TopologyObject *a = topology.find(link.from), *b = topology.find(link.to);
+  return a->parent == b->id || b->parent == a->id ? std::nullopt
+                                                  : std::optional(PeerLinkKind::socket);
+}
+
 double described_bytes_per_second(const Topology& topology, const LinkEnd& link) {
   double sum = 0;
   bool known = false;
   for (const PeerLink& peer : topology.links) {
-    if ((peer.from == link.from && peer.to == link.to) ||
-        (peer.from == link.to && peer.to == link.from)) {
+    if (joins(peer, link)) {
       sum += peer.bytes_per_second.value_or(0);
       known = true;
     }

@@ -3,6 +3,7 @@
 
 #include "topology/topology.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,11 @@ struct Path {
 /// topology lacks and for endpoints of two machines.
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
+
+/// What kind of peer link joins these ends, objects of the topology; absent between a child and its
+/// parent. Between others without a link a socket link is assumed.
+[[nodiscard]] std::optional<PeerLinkKind> peer_link_kind(const Topology& topology,
+                                                         const LinkEnd& link);
 
 /// Bytes per second of one direction as the machine describes itself; 0: unknown.
 [[nodiscard]] double described_bytes_per_second(const Topology& topology, const LinkEnd& link);

@@ -284,6 +284,7 @@ Plan example_plan() {
   p.measured_on = MeasuredMachine{"here", "Xeon", 4};
   p.rehearsal = RehearsalPlan{"ps_noncolocated", true, 5, 4, 1048576, 0.01, 0.0125, 0.015};
   p.prediction = prediction(1);
+  p.switch_sums = SwitchSums{0.25, "with sums in nvswitch0 (equation 26)"};
   p.assignment_gap = 0.0009765625;
   p.runner_up = "ring";
   p.margin = 1;
@@ -293,10 +294,7 @@ Plan example_plan() {
                   {.strategy = "ps_noncolocated",
                    .prediction = std::nullopt,
                    .reason = "there is no free machine"}};
-  p.quantities = {{.name = "worker_share_bytes",
-                   .value = 2046.5,
-                   .equation = "BytePS eq. 1",
-                   .inputs = {{"n", 2}, {"k", 1}}}};
+  p.quantities = {{"worker_share_bytes", 2046.5, "BytePS eq. 1", {{"n", 2}, {"k", 1}}}};
   p.assumed = {"sums take no time: the profile has no reduce_sum"};
   return p;
 }

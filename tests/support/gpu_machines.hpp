@@ -86,7 +86,8 @@ inline Expected expected(const GpuMachine& machine, std::size_t machines,
                       .gpus = profile.topology.ids_in("m0", ObjectKind::gpu),
                       .machines = machines,
                       .sharp = sharp},
-                     asked_collective(collective, "collective"));
+                     {&asked_collective(collective, "collective")})
+      .front();
 }
 
 /// Of a way, GB/s; 0: it does not exist there.

@@ -439,6 +439,34 @@ std::string by_dual_values(const Forest& forest) {
                      names.size() > 1 ? " together" : "");
 }
 
+std::vector<std::string> binding(const Forest& forest) {
+  std::vector<std::string> bind;
+  for (const StationPrice& price : forest.prices) {
+    if (price.busy > 1 - 1e-6) {
+      bind.push_back(price.resource);
+    }
+  }
+  return bind;
+}
+
+std::string relief_of(const Forest& forest) {
+  constexpr double k_worth_saying = 0.001, k_alike_gain = 1e-6;
+  const auto dearest = std::max_element(forest.prices.begin(), forest.prices.end(),
+                                        [](const StationPrice& a, const StationPrice& b) {
+                                          return a.gain_per_gb_s + k_alike_gain < b.gain_per_gb_s;
+                                        });
+  if (dearest != forest.prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
+    return fmt::format("1 GB/s more on {} would save {:.1f} % of the least time", dearest->resource,
+                       100 * dearest->gain_per_gb_s);
+  }
+  const std::vector<std::string> bind = binding(forest);
+  return bind.empty()       ? "unknown: no link that is used has a known rate"
+         : bind.size() == 1 ? fmt::format("1 GB/s more on {} would save less than 0.1 % of "
+                                          "the least time",
+                                          bind.front())
+                            : fmt::format("no single link: {} bind together", first_names(bind));
+}
+
 std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains,
                                   std::string_view wanted) {
   const std::vector<NamedScheme> schemes = named_schemes(model, wanted);

@@ -75,6 +75,12 @@ struct Forest {
 /// prices.
 [[nodiscard]] std::string by_dual_values(const Forest& forest);
 
+/// The stations that are busy all the time; none where no rate is known.
+[[nodiscard]] std::vector<std::string> binding(const Forest& forest);
+
+/// Prediction::relief: the station whose rate would help most, or those that bind together.
+[[nodiscard]] std::string relief_of(const Forest& forest);
+
 enum class Gains {
   solved,
   left_out ///< gain_per_gb_s stays 0: a tenth of the work

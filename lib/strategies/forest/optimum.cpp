@@ -468,4 +468,19 @@ Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
   return Search(network, kind, own, proved ? &*proved : nullptr, std::move(trees)).run();
 }
 
+double least_of_trees(const Network& network) {
+  std::vector<double> slow;
+  for (const Station& station : network.stations) {
+    slow.push_back(1 / station.bytes_per_second);
+  }
+  std::vector<Tree> trees;
+  for (PricedTree& tree : cheapest_trees(network, slow).trees) {
+    trees.push_back(std::move(tree.tree));
+  }
+  const std::vector<std::size_t> kind = kinds_of_stations(network);
+  return trees.empty()
+             ? 0
+             : Search(network, kind, kind, nullptr, std::move(trees)).run().low_certificate;
+}
+
 } // namespace reckon

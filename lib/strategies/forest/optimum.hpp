@@ -35,4 +35,8 @@ struct Optimum {
 /// with given roots uses arborescences for each root only; `trees` must have one for each.
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
+/// Seconds for each byte that no mix of trees on the network beats, with every capacity at the high
+/// end of its samples: Optimum::low_certificate. 0 where no trees join all workers.
+[[nodiscard]] double least_of_trees(const Network& network);
+
 } // namespace reckon

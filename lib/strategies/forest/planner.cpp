@@ -11,6 +11,7 @@
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/equal_machines.hpp"
 #include "strategies/forest/search.hpp"
+#include "strategies/forest/switch_sums.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
@@ -307,7 +308,7 @@ private:
         plan.prediction.bound_by = traffic.bound_by; // not what this plan's trees keep as busy
       }
     }
-    if (const std::vector<std::string> bind = binding();
+    if (const std::vector<std::string> bind = binding(*m_solution);
         bind.size() > 1 && plan.prediction.bound_by.starts_with(first_names(bind)) &&
         plan.prediction.relief.find(first_names(bind)) != std::string::npos) {
       plan.prediction.relief = "no single link: those that the bound names bind together";
@@ -320,11 +321,16 @@ private:
 
   [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
 
-  [[nodiscard]] Network network_for(InsideOptions inside) const {
+  [[nodiscard]] Network network_for(InsideOptions inside, bool switches = false) const {
     inside.transport = m_options.plan.transport;
-    Network network = several() ? network_between_machines(m_inputs.profile, m_options.machines,
-                                                           m_options.plan.transport)
-                                : network_inside_machine(m_inputs.profile, m_machine, inside);
+    inside.switches = switches;
+    std::vector<OpenMachine> machines = m_options.machines;
+    for (OpenMachine& machine : machines) {
+      machine.switches = switches;
+    }
+    Network network =
+        several() ? network_between_machines(m_inputs.profile, machines, m_options.plan.transport)
+                  : network_inside_machine(m_inputs.profile, m_machine, inside);
     network.collective = m_options.collective;
     network.root = m_options.root;
     check_collective(network);
@@ -426,34 +432,9 @@ private:
       p.bound_by = by_dual_values(*m_solution);
     }
     forget_busiest_at_bound(p);
-    constexpr double k_worth_saying = 0.001, k_alike_gain = 1e-6;
-    const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
-                                          [](const StationPrice& a, const StationPrice& b) {
-                                            return a.gain_per_gb_s + k_alike_gain < b.gain_per_gb_s;
-                                          });
-    if (dearest != m_solution->prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
-      p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
-                             dearest->resource, 100 * dearest->gain_per_gb_s);
-    } else {
-      const std::vector<std::string> bind = binding();
-      p.relief = bind.empty() ? "unknown: no link that is used has a known rate"
-                 : bind.size() == 1
-                     ? fmt::format("1 GB/s more on {} would save less than 0.1 % of "
-                                   "the least time",
-                                   bind.front())
-                     : fmt::format("no single link: {} bind together", first_names(bind));
-    }
-  }
-
-  /// The stations that are busy all the time; none where no rate is known.
-  [[nodiscard]] std::vector<std::string> binding() const {
-    std::vector<std::string> bind;
-    for (const StationPrice& price : m_solution->prices) {
-      if (price.busy > 1 - 1e-6) {
-        bind.push_back(price.resource);
-      }
-    }
-    return bind;
+    p.relief = relief_of(*m_solution);
+    plan.switch_sums =
+        switch_sums(network_for(alone, true), static_cast<double>(plan.gradient_bytes), p);
   }
 
   void describe(Plan& plan) const {

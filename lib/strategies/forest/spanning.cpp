@@ -174,8 +174,9 @@ std::optional<Tree> Spanning::tree(std::size_t start) const {
     const std::vector<std::int64_t> parent = rooted_at(neighbours, root).parent;
     Tree tree{parent, parent, cheapest_exit(m_network, root, m_prices).exit};
     prune(m_network, tree);
-    const bool exits_differ = m_network.exits[root].size() > 1 || m_network.network > 0;
-    if (!m_sums_cost && !exits_differ) {
+    const bool roots_differ = m_network.exits[root].size() > 1 || m_network.network > 0 ||
+                              std::ranges::any_of(m_network.places, &Place::link_switch);
+    if (!m_sums_cost && !roots_differ) {
       return tree;
     }
     const double cost = cost_of(m_network, tree, m_prices);

@@ -28,12 +28,18 @@ struct Tree {
 /// Reduces the half that the model's collective does not use to the root alone.
 void halve(const Network& model, Tree& tree);
 
+/// Whether a copy between a place and its parent uses the way back as well. A switch that sums
+/// (NVLink SHARP) takes what all give, also what the worker gives that asks for the sum, and gives
+/// what it multicasts to all, also to the worker that it is from (equation 59).
+[[nodiscard]] bool goes_both_ways(const Network& model, std::size_t place, std::size_t parent);
+
 /// Whether both trees lead to one root with this exit, hold every worker that the collective uses,
 /// and make only possible copies.
 [[nodiscard]] bool is_possible(const Network& model, const Tree& tree);
 
 /// By resource: bytes for each byte of the gradient when all of it takes this tree, without the
-/// background. A relay that c others hand their sums to adds c - 1 times, a worker c times.
+/// background. A relay that c others hand their sums to adds c - 1 times, a worker c times; a
+/// switch's sum has the worker's own in it.
 [[nodiscard]] std::vector<double> loads_of(const Network& model, const Tree& tree);
 
 /// Cost of the whole gradient on this tree, when a byte through station s costs prices[s].
@@ -49,7 +55,12 @@ struct PricedExit {
 [[nodiscard]] PricedExit cheapest_exit(const Network& model, std::size_t root,
                                        const std::vector<double>& prices);
 
-/// Removes places that are no workers and hand nothing to anyone, which never costs anything.
+/// By place: how many hand it their sums, or get theirs from it.
+[[nodiscard]] std::vector<std::size_t> children_of(const std::vector<std::int64_t>& parents);
+
+/// Removes places that are no workers and hand nothing to anyone, which never costs anything; of
+/// one half, and of both.
+void prune_leaves(const Network& model, std::vector<std::int64_t>& parents, std::size_t root);
 void prune(const Network& model, Tree& tree);
 
 /// The cheapest trees that reach all nodes, from every root at once: nodes are contracted until one

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "expect/routes.hpp"
+#include "strategies/forest/switch_sums.hpp"
 #include "support/gpu_machines.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -96,7 +98,8 @@ TEST(Ceilings, BeginAtTheRanksAndNotAtTheMachinesPorts) {
     nic.parent = "m0/numa0";
   }
   const Expected two = expected_of(box, {.machine = "m0", .gpus = {"m0/gpu0"}, .machines = 2},
-                                   asked_collective("all_reduce", ""));
+                                   {&asked_collective("all_reduce", "")})
+                           .front();
   EXPECT_NEAR(ceiling(two, "ring"), 50, 1e-6);
   EXPECT_NEAR(ceiling(two, "any"), 32e9 * 16 / 8 * 128 / 130 / 1e9, 1e-6);
   EXPECT_THAT(two.ways.front().ceiling.by, ::testing::Contains("port nic0"));
@@ -118,7 +121,8 @@ TEST(Ceilings, AGpuFarFromTheNicReachesItByOneThatIsNear) {
   far.pcie = PcieLink{8e9, 1};
   const Expected two =
       expected_of(box, {.machine = "m0", .gpus = {"m0/gpu0", "m0/gpu1"}, .machines = 2},
-                  asked_collective("all_reduce", ""));
+                  {&asked_collective("all_reduce", "")})
+          .front();
   EXPECT_NEAR(ceiling(two, "ring"), 50, 1e-6);
 }
 
@@ -141,9 +145,11 @@ TEST(Ceilings, AMeasuredMachineCountsBesideItsPorts) {
   cell.unit = "bytes_per_second";
   cell.status = CellStatus::published;
   cell.p50 = cell.min = cell.max = cell.p99 = 4e9;
-  const Expected two = expected_of(
-      box, {.machine = "m0", .gpus = box.topology.ids_in("m0", ObjectKind::gpu), .machines = 2},
-      asked_collective("all_reduce", ""));
+  const Expected two =
+      expected_of(
+          box, {.machine = "m0", .gpus = box.topology.ids_in("m0", ObjectKind::gpu), .machines = 2},
+          {&asked_collective("all_reduce", "")})
+          .front();
   EXPECT_NEAR(ceiling(two, "ring"), 4, 1e-6);
 }
 
@@ -182,6 +188,27 @@ TEST(Ceilings, GrowNeverWhenALinkGetsSlower) {
       EXPECT_LE(ceiling(before, way.ceiling.way), before.most() / 1e9 * (1 + 1e-6))
           << way.ceiling.way;
     }
+  }
+}
+
+TEST(Ceilings, AreNeverAboveTheBoundThatAPlanSays) {
+  std::mt19937_64 random(20261130);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    const auto of = [&](int least, int most) {
+      return std::uniform_int_distribution<int>(least, most)(random);
+    };
+    const GpuMachine machine{.gpus = of(4, 8), .nvlink = of(50, 900) * 1e9, .sums = true};
+    Prediction trees; // a bound that any saves something of
+    trees.bound_seconds = 1;
+    const std::optional<SwitchSums> sums = switch_sums(
+        network_inside_machine(test::profile_of(machine), "m0",
+                               {.relays = std::vector<std::string>(), .switches = true}),
+        1, trees);
+    ASSERT_TRUE(sums);
+    const Expected reduce = expected(machine, 1);
+    EXPECT_NEAR(reduce.bus_factor / sums->bound_seconds, reduce.most(), 1e-6 * reduce.most());
+    EXPECT_LE(1e9 * ceiling(reduce, "nvls"), reduce.most() * (1 + 1e-6));
   }
 }
 

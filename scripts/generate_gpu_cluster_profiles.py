@@ -18,7 +18,7 @@ from generate_coarse_profiles import canonical
 GPUS, MACHINES = 8, 32
 KINDS = {
     "h100": {
-        "name": "8 H100 SXM5, NVLink 4, 8 x 400 Gb/s", "gpu": "NVIDIA H100 80GB HBM3", "gpu_bytes": 80 << 30, "cores": 112,
+        "name": "8 H100 SXM5, NVLink 4, 8 x 400 Gb/s", "gpu": "NVIDIA H100 80GB HBM3", "sums": True, "gpu_bytes": 80 << 30, "cores": 112,
         "nvlinks": 18, "nvlink": 25e9, "pcie": 32e9, "nic": 50e9, "memory": 307.2e9, "per_switch": 1,
         "source": "published: NVIDIA DGX H100: data sheet and user guide (GPUs, NVLinks, NICs, which NIC is next to which GPU); "
                   "Intel, Xeon Platinum 8480 (memory channels)",
@@ -27,7 +27,7 @@ KINDS = {
         "memory_from": "eight channels DDR5-4800 of each of two processors: 2 x 307.2 GB/s, half of it taken for each of reading and writing",
     },
     "a100": {
-        "name": "8 A100 SXM4, NVLink 3, 8 x 200 Gb/s", "gpu": "NVIDIA A100-SXM4-40GB", "gpu_bytes": 40 << 30, "cores": 128,
+        "name": "8 A100 SXM4, NVLink 3, 8 x 200 Gb/s", "gpu": "NVIDIA A100-SXM4-40GB", "sums": False, "gpu_bytes": 40 << 30, "cores": 128,
         "nvlinks": 12, "nvlink": 25e9, "pcie": 16e9, "nic": 25e9, "memory": 204.8e9, "per_switch": 2,
         "source": "published: NVIDIA DGX A100: data sheet and user guide (GPUs, NVLinks, NICs, pairs of GPUs below a PCIe switch); "
                   "AMD, EPYC 7742 (memory channels)",
@@ -61,7 +61,7 @@ def profile(name):
     for node in range(2):
         objects.append({"id": f"m0/pkg{node}", "kind": "package", "parent": "m0"})
         objects.append({"id": f"m0/numa{node}", "kind": "numa_node", "os_index": node, "parent": f"m0/pkg{node}"})
-    objects.append({"id": "m0/nvswitch0", "kind": "link_switch", "name": "NVSwitches", "parent": "m0"})
+    objects.append({"id": "m0/nvswitch0", "kind": "link_switch", "name": "NVSwitches", "parent": "m0", "sums": kind["sums"]})
     gpus, nics = [], []
     for switch in range(GPUS // kind["per_switch"]):
         first = switch * kind["per_switch"]

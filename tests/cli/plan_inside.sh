@@ -23,6 +23,20 @@ for plan in pcie nvlink mix; do
   stdout_has "every element correct"
 done
 
+# Sums in NVSwitches: said beside the bound of the sums that can run, and nowhere else.
+ok "${inside[@]}" --profile h100-cluster --part-bytes 64KiB -o h100.json
+stdout_matches '^  in switch +[0-9.]+ us +with sums in nvswitch0'
+ok show h100.json --explain
+stdout_has 'with sums in nvswitch0'
+json_check h100.json << 'END'
+# At least what 8 GPUs of 450 GB/s move in the switch beside all of their PCIe 5.0 x16; trees of GPUs take longer, and so does the plan.
+least = h100["switch_sums"]["bound_seconds"]
+assert 1 / (450e9 + 63.1e9) <= least / h100["gradient_bytes"] <= 1.125 / 450e9
+assert least < 0.8 * h100["prediction"]["bound_seconds"]
+END
+ok "${inside[@]}" --profile a100-cluster --part-bytes 64KiB -o a100.json
+stdout_lacks 'in switch'
+
 # Which GPU works and which stands for a memory device.
 cat > roles.json << 'JSON'
 {"schema": "reckon/roles", "schema_version": 1, "name": "half of them", "groups": [

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "probe/description.hpp"
 #include "topology/gpu_models.hpp"
@@ -25,8 +26,10 @@ void add_described_machine(Arguments& command, DescribedMachine* machine,
               "NVLinks")
       .type("NAME");
   command
-      .option("--nic-rate", &machine->nic_rate,
-              "Rate of each NIC's port, where the topology has none: 400Gb/s")
+      .option(
+          "--nic-rate", &machine->nic_rate,
+          "Rate of each NIC's port, where the topology has none: 400Gb/s. A machine without NICs "
+          "has one port of that rate")
       .type("RATE");
   command.option("--sharp", &machine->sharp,
                  "The switches between machines sum what passes them (SHARP)");
@@ -53,6 +56,16 @@ Profile read_described(const DescribedMachine& machine, const Profile* measured)
     for (TopologyObject& object : profile.topology.objects) {
       if (object.kind == ObjectKind::nic && !object.link_bytes_per_second) {
         object.link_bytes_per_second = rate;
+      }
+    }
+    for (const MachineGroup& group : profile.machines) {
+      if (profile.topology.ids_in(group.id, ObjectKind::nic).empty() &&
+          profile.select({.test = k_port_bandwidth, .from = group.id}).empty()) {
+        Cell& port = profile.cells.emplace_back();
+        port.key = {.test = k_port_bandwidth, .from = group.id};
+        port.unit = k_bytes_per_second;
+        port.status = CellStatus::published;
+        port.p50 = port.p99 = port.min = port.max = rate;
       }
     }
   }

@@ -80,6 +80,7 @@ public:
     if (m_several) {
       find_nics();
     }
+    find_gpu_links();
   }
 
   [[nodiscard]] WayCeilings of(const TestedCollective& collective) {
@@ -91,18 +92,16 @@ public:
       if (mix.seconds_per_byte <= 0) {
         return;
       }
-      const auto bus = [&](double seconds) { return factor() / (amount * seconds); };
-      out.ways.push_back({way, bus(mix.seconds_per_byte), names(mix.by), {}});
-      std::set<std::string_view> kinds;
-      for (const Station& station : m_network.stations) {
-        kinds.insert(station.kind);
+      const auto bus = [&](const Mix& m) { return factor() / (amount * m.seconds_per_byte); };
+      out.ways.push_back({way, bus(mix), names(mix.by), {}});
+      if (m_unknown_gpu) {
+        return;
       }
-      for (const std::string_view kind : kinds) {
-        if (const Mix alone = solve(only(kind)); alone.seconds_per_byte > 0) {
-          out.ways.back().kinds.push_back({std::string(kind), bus(alone.seconds_per_byte)});
-        }
+      const Mix low = solve(usual_rates(way, &UsualShare::low)),
+                high = solve(usual_rates(way, &UsualShare::high));
+      if (low.seconds_per_byte > 0 && bus(high) <= out.ways.back().bus_bytes_per_second) {
+        out.ways.back().usual = {bus(low), bus(high), *share_of(way, low.by.front())};
       }
-      std::ranges::sort(out.ways.back().kinds, {}, &KindLimit::bus_bytes_per_second);
     };
     const bool peers = m_collective->name == "alltoall" || m_collective->name == "sendrecv" ||
                        m_collective->name == "scatter" || m_collective->name == "gather";
@@ -201,14 +200,45 @@ private:
     return name_ranges(out);
   }
 
-  /// The stations when those of other kinds limit nothing.
-  [[nodiscard]] Stations only(std::string_view kind) const {
+  [[nodiscard]] std::optional<UsualShare> share_of(std::string_view way,
+                                                   std::size_t station) const {
+    return usual_share(way, m_network.stations[station].kind, m_gpu_links);
+  }
+
+  /// The stations at the shares of their rates that the way usually reaches; those of which nothing
+  /// is published limit nothing.
+  [[nodiscard]] Stations usual_rates(std::string_view way, double UsualShare::*end) const {
     constexpr double k_no_limit = 1e9; // times as fast
     Stations stations = m_network.stations;
-    for (Station& station : stations) {
-      station.bytes_per_second *= station.kind == kind ? 1 : k_no_limit;
+    for (std::size_t s = 0; s < stations.size(); ++s) {
+      const std::optional<UsualShare> share = share_of(way, s);
+      stations[s].bytes_per_second *= share ? (*share).*end : k_no_limit;
     }
     return stations;
+  }
+
+  /// What the links to other GPUs and their switches carry together, of the GPU with the least.
+  void find_gpu_links() {
+    for (std::size_t u = 0; u < m_gpus; ++u) {
+      std::set<std::size_t> first;
+      for (std::size_t v = 0; v < m_gpus; ++v) {
+        if (u != v && !m_network.ways[u][v]->empty()) {
+          first.insert(m_network.ways[u][v]->front().station);
+        }
+      }
+      double rate = 0;
+      for (const std::size_t s : first) {
+        const Station& station = m_network.stations[s];
+        rate += station.kind == "nvlink" || station.kind == "xgmi" ? station.bytes_per_second : 0;
+      }
+      m_gpu_links.bytes_per_second = u == 0 ? rate : std::min(m_gpu_links.bytes_per_second, rate);
+    }
+    m_gpu_links.gpus = m_gpus;
+    if (m_gpus > 1) {
+      CollectiveJob alone = m_job;
+      alone.machines = 1;
+      m_unknown_gpu = !opened(m_profile, alone, false).network.unknown.empty();
+    }
   }
 
   /// A ring passes every GPU of a machine once. Between machines place 0 is outside.
@@ -455,6 +485,8 @@ private:
   Network m_bounded;                       ///< for_bound()
   std::vector<std::vector<NicWay>> m_nics; ///< by GPU
   std::vector<bool> m_near;                ///< by GPU
+  GpuLinks m_gpu_links;
+  bool m_unknown_gpu = false; ///< whether a rate between two of them is unknown
 };
 
 } // namespace

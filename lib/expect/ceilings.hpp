@@ -3,8 +3,10 @@
 
 #include "core/tested_collective.hpp"
 #include "documents/profile.hpp"
+#include "expect/usual.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +23,11 @@ struct CollectiveJob {
   }
 };
 
-/// What links of one kind would allow if no others limited.
-struct KindLimit {
-  std::string kind; ///< "nvlink", "xgmi", "socket", "pcie", "port", "memory"
-  double bus_bytes_per_second = 0;
+/// What long messages usually reach, bus bytes per second: what the way gives when each link gives
+/// the published share of its rate.
+struct UsualRange {
+  double low = 0, high = 0;
+  UsualShare share; ///< of the links that decide `low`
 };
 
 /// How a collective's bytes can go, and what the links allow it.
@@ -33,8 +36,10 @@ struct WayCeiling {
   std::string way;
   /// Bus bandwidth as nccl-tests count it: TestedCollective::bus_factor times bytes over time.
   double bus_bytes_per_second = 0;
-  std::vector<std::string> by;  ///< the links that are always busy: "NVLink gpu0-7", "port nic0"
-  std::vector<KindLimit> kinds; ///< the lowest first; empty for "any"
+  std::vector<std::string> by; ///< the links that are always busy: "NVLink gpu0-7", "port nic0"
+  /// Absent for "any", where nothing is published of the links that limit it, and where a
+  /// rate between two GPUs of a machine is unknown.
+  std::optional<UsualRange> usual{};
 };
 
 struct WayCeilings {

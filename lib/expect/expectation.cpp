@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expect/expectation.hpp"
 
+#include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/name_ranges.hpp"
 #include "core/units.hpp"
@@ -17,37 +18,7 @@
 namespace reckon {
 namespace {
 
-/// Rounding of published rates, and a clock's error.
-constexpr double k_tolerance = 0.01;
-
-/// Of the kinds of links that limit the way, or nearly. Absent where nothing is published of the
-/// one that limits it most.
-std::optional<UsualRange> usual_range(const WayCeiling& ceiling) {
-  constexpr double k_nearly = 1.1;
-  std::optional<UsualRange> range;
-  for (const KindLimit& limit : ceiling.kinds) {
-    const std::optional<UsualShare> share = usual_share(ceiling.way, limit.kind);
-    const double lowest = ceiling.kinds.front().bus_bytes_per_second;
-    if (!share && limit.bus_bytes_per_second <= lowest) {
-      return std::nullopt;
-    }
-    if (!share || limit.bus_bytes_per_second > k_nearly * lowest) {
-      continue;
-    }
-    // Kinds that limit only together allow more alone than the way has.
-    const double most = std::min(limit.bus_bytes_per_second, ceiling.bus_bytes_per_second),
-                 low = share->low * most, high = share->high * most;
-    if (!range) {
-      range = UsualRange{low, high, *share};
-    }
-    range->share = low < range->low ? *share : range->share;
-    range->low = std::min(range->low, low);
-    range->high = std::min(range->high, high);
-  }
-  return range;
-}
-
-std::string usual_text(const ExpectedWay& way) {
+std::string usual_text(const WayCeiling& way) {
   if (!way.usual) {
     return "";
   }
@@ -55,10 +26,9 @@ std::string usual_text(const ExpectedWay& way) {
                      significant(way.usual->high / 1e9, 3));
 }
 
-Json way_json(const ExpectedWay& way) {
-  Json json = {{"way", way.ceiling.way},
-               {"bus_bytes_per_second", way.ceiling.bus_bytes_per_second},
-               {"by", way.ceiling.by}};
+Json way_json(const WayCeiling& way) {
+  Json json = {
+      {"way", way.way}, {"bus_bytes_per_second", way.bus_bytes_per_second}, {"by", way.by}};
   if (way.usual) {
     json["usual"] = {{"low_bus_bytes_per_second", way.usual->low},
                      {"high_bus_bytes_per_second", way.usual->high},
@@ -73,15 +43,15 @@ std::string sources(const Expectation& expectation, const Style& style) {
   std::vector<std::string> said;
   std::string out;
   for (const Expected& row : expectation.rows) {
-    for (const ExpectedWay& way : row.ways) {
+    for (const WayCeiling& way : row.ways) {
       if (!way.usual || std::ranges::find(said, way.usual->share.measured) != said.end()) {
         continue;
       }
       const UsualShare& share = way.usual->share;
       said.push_back(share.measured);
-      out += folded(fmt::format("  {} by {}: {:.0f} to {:.0f} % of it is usual; {} ({})",
-                                way.ceiling.way, share.through == "port" ? "ports" : share.through,
-                                100 * share.low, 100 * share.high, share.measured, share.source),
+      out += folded(fmt::format("  {} by {}: {:.0f} to {:.0f} % of it is usual; {} ({})", way.way,
+                                share.through == "port" ? "ports" : share.through, 100 * share.low,
+                                100 * share.high, share.measured, share.source),
                     style);
     }
   }
@@ -92,15 +62,15 @@ std::string sources(const Expectation& expectation, const Style& style) {
 
 double Expected::most() const {
   double most = 0;
-  for (const ExpectedWay& way : ways) {
-    most = std::max(most, way.ceiling.bus_bytes_per_second);
+  for (const WayCeiling& way : ways) {
+    most = std::max(most, way.bus_bytes_per_second);
   }
   return most;
 }
 
 double Expected::least_usual() const {
   double least = 0;
-  for (const ExpectedWay& way : ways) {
+  for (const WayCeiling& way : ways) {
     if (way.usual) {
       least = std::max(least, way.usual->low);
     }
@@ -108,9 +78,9 @@ double Expected::least_usual() const {
   return least;
 }
 
-const ExpectedWay* Expected::best() const {
-  const ExpectedWay* best = nullptr;
-  for (const ExpectedWay& way : ways) {
+const WayCeiling* Expected::best() const {
+  const WayCeiling* best = nullptr;
+  for (const WayCeiling& way : ways) {
     if (way.usual && (best == nullptr || way.usual->high > best->usual->high)) {
       best = &way;
     }
@@ -134,13 +104,7 @@ std::vector<Expected> expected_of(const Profile& profile, const CollectiveJob& j
     out.lacks_gpu_links = job.gpus.size() > 1 && !matrix && // which leaves no NVLink out
                           lacks_gpu_links(profile.topology, job.machine);
     out.lacks_gpu_rates = ceilings[c].lacks_gpu_rates;
-    for (WayCeiling& ceiling : ceilings[c].ways) {
-      ExpectedWay& way = out.ways.emplace_back();
-      if (ceiling.way != "any") {
-        way.usual = usual_range(ceiling);
-      }
-      way.ceiling = std::move(ceiling);
-    }
+    out.ways = std::move(ceilings[c].ways);
   }
   return all;
 }
@@ -151,7 +115,7 @@ std::string way_text(const WayCeiling& ceiling) {
 
 Json to_json(const Expected& expected) {
   Json ways = Json::array();
-  for (const ExpectedWay& way : expected.ways) {
+  for (const WayCeiling& way : expected.ways) {
     ways.push_back(way_json(way));
   }
   return {{"collective", expected.collective},
@@ -189,12 +153,12 @@ std::string render(const Expectation& expectation, const Style& style) {
                  ? "no rate of a link is known; --gpu says that of NVLinks"
                  : "no rate of a link is known; `reckon probe` on the machine measures them"});
       }
-      for (const ExpectedWay& way : row.ways) {
+      for (const WayCeiling& way : row.ways) {
         table.row({&way == &row.ways.front() ? row.collective : "",
-                   {way_text(way.ceiling), &way == row.best() ? Tone::strong : Tone::plain},
-                   gb_per_s_text(way.ceiling.bus_bytes_per_second),
+                   {way_text(way), &way == row.best() ? Tone::strong : Tone::plain},
+                   gb_per_s_text(way.bus_bytes_per_second),
                    usual_text(way),
-                   {first_names(way.ceiling.by), Tone::dim}});
+                   {first_names(way.by), Tone::dim}});
       }
     }
     out += table.text(style);
@@ -218,6 +182,13 @@ std::string render(const Expectation& expectation, const Style& style) {
 
 Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes) {
   constexpr double k_without_source = 0.5;
+  constexpr std::uint64_t k_long = 256ULL << 20U;
+  if (bytes < k_long) {
+    fail(ErrorKind::usage,
+         fmt::format("--message-bytes is {}: what is usual is known of long messages; give {} or "
+                     "more",
+                     to_text(Bytes(bytes)), to_text(Bytes(k_long))));
+  }
   Requirements out;
   out.name = "expected of " + expectation.machine;
   for (const Expected& row : expectation.rows) {
@@ -239,7 +210,8 @@ Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes
 }
 
 std::string_view name_of(Judgement judgement) {
-  constexpr std::array<std::string_view, 4> k_names{"unknown", "normal", "low", "description"};
+  constexpr std::array<std::string_view, 5> k_names{"unknown", "normal", "low", "description",
+                                                    "wrong_values"};
   return k_names.at(static_cast<std::size_t>(judgement));
 }
 
@@ -247,14 +219,20 @@ Judgement judged(const Expected& expected, double bus_bytes_per_second) {
   if (expected.most() <= 0) {
     return Judgement::unknown;
   }
-  if (bus_bytes_per_second > expected.most() * (1 + k_tolerance)) {
+  if (bus_bytes_per_second > expected.most() * (1 + k_rate_tolerance)) {
     return Judgement::description;
   }
-  const double least = expected.least_usual();
-  if (least <= 0) {
+  if (expected.best() == nullptr) {
     return Judgement::unknown;
   }
-  return bus_bytes_per_second >= least * (1 - k_tolerance) ? Judgement::normal : Judgement::low;
+  const WayCeiling& best = *expected.best();
+  const bool normal = std::ranges::any_of(expected.ways, [&](const WayCeiling& way) {
+    // Rings run everywhere. Between machines whose switches sum they mean that these do not.
+    const bool counts = way.usual && (way.way == best.way || way.way == "nvls_tree" ||
+                                      (way.way == "ring" && best.way != "nvls_tree"));
+    return counts && bus_bytes_per_second >= way.usual->low * (1 - k_rate_tolerance);
+  });
+  return normal ? Judgement::normal : Judgement::low;
 }
 
 } // namespace reckon

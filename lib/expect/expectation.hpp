@@ -4,35 +4,20 @@
 #include "core/json_fwd.hpp"
 #include "documents/requirements.hpp"
 #include "expect/ceilings.hpp"
-#include "expect/usual.hpp"
 #include "present/style.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace reckon {
-
-/// What long messages usually reach, bus bytes per second: of each kind of links a share of what
-/// these would allow alone; the least of them counts.
-struct UsualRange {
-  double low = 0, high = 0;
-  UsualShare share; ///< of the kind that decides `low`
-};
-
-/// A way, what the links allow it, and what it usually reaches of that.
-struct ExpectedWay {
-  WayCeiling ceiling;
-  std::optional<UsualRange> usual; ///< absent: nothing is published, or for "any"
-};
 
 /// One collective on some machines.
 struct Expected {
   std::string collective;
   std::size_t machines = 0, ranks = 0;
   double bus_factor = 0; ///< bus bandwidth over bytes / time
-  std::vector<ExpectedWay> ways;
+  std::vector<WayCeiling> ways;
   std::vector<std::string> unknown; ///< links of unknown rate: counted as unlimited
   bool lacks_gpu_links = false;     ///< the machine has GPUs and no known NVLinks
   bool lacks_gpu_rates = false;     ///< as in WayCeilings
@@ -43,7 +28,7 @@ struct Expected {
   /// nothing is published.
   [[nodiscard]] double least_usual() const;
   /// The way that usually gives most; null where nothing is published.
-  [[nodiscard]] const ExpectedWay* best() const;
+  [[nodiscard]] const WayCeiling* best() const;
 };
 
 /// By collective. Throws as ceilings_of().
@@ -67,15 +52,20 @@ struct Expectation {
 [[nodiscard]] std::string render(const Expectation& expectation, const Style& style);
 
 /// Limits for the cells of an imported log: each collective with `bytes` takes at most as long as
-/// at the least that is usual, or at half of the ceiling where nothing is published.
+/// at the least that is usual, or at half of the ceiling where nothing is published. Throws
+/// Error{usage} for fewer than 256 MiB, where latency counts, too.
 [[nodiscard]] Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes);
+
+/// A clock's error, and the rounding of published rates.
+inline constexpr double k_rate_tolerance = 0.01;
 
 /// How a measured rate compares.
 enum class Judgement {
-  unknown,     ///< no rate of the links is known, or nothing is published
-  normal,      ///< at least what is usual
-  low,         ///< less
-  description, ///< more than the links allow: the profile is not of this machine
+  unknown,      ///< no rate of the links is known, or nothing is published
+  normal,       ///< at least what the best way usually gives, or what a ring does
+  low,          ///< less
+  description,  ///< more than the links allow: the profile is not of this machine
+  wrong_values, ///< what was computed is wrong
 };
 [[nodiscard]] std::string_view name_of(Judgement judgement);
 /// `bus_bytes_per_second`: of long messages.

@@ -19,10 +19,12 @@ struct MeasuredRow {
   double share = 0;                ///< fraction of Expected::most(); 0 where that is not known
 };
 
-/// Measurements of one collective beside what a machine should give.
+/// Measurements of one collective by the same ranks beside what a machine should give.
 struct JudgedCollective {
   Expected expected;
-  std::vector<MeasuredRow> rows; ///< by test, then bytes
+  std::vector<std::string> hosts; ///< that took part; empty: unknown which, or all of the output
+  std::vector<MeasuredRow> rows;  ///< by test, then bytes
+  std::size_t wrong = 0;          ///< rows with wrong values, which are not in `rows`
   double best_bus_bytes_per_second = 0;
   Judgement judgement = Judgement::unknown; ///< of the best row
 };
@@ -36,10 +38,11 @@ struct LogOptions {
   bool sharp = false; ///< as CollectiveJob::sharp
 };
 
-/// `measured`: an imported output of nccl-tests. Each of its hosts is taken for the first machine
-/// of `machine` that has a topology; a GPU is known by its PCI address, or else by its number.
-/// Where hosts have unlike GPUs, those count that allow least. Throws Error{input} where the
-/// profile lacks the GPUs, Error{usage} where nothing of `measured` is a collective.
+/// `measured`: imported outputs of nccl-tests, of one run or of several by other hosts. Each host
+/// is taken for the first machine of `machine` that has a topology; a GPU is known by its PCI
+/// address, or else by its number. Where hosts have unlike GPUs, those count that allow least.
+/// Throws Error{input} where the profile lacks the GPUs, Error{usage} where nothing of `measured`
+/// is a collective.
 [[nodiscard]] JudgedLog judged_log(const Profile& machine, const Profile& measured,
                                    const LogOptions& options = {});
 

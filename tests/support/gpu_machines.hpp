@@ -63,14 +63,18 @@ inline Profile profile_of(const GpuMachine& machine) {
                        .parent = "m0",
                        .sums = machine.sums});
   }
+  const PeerLinkKind kind =
+      machine.gpu.starts_with("MI") ? PeerLinkKind::xgmi : PeerLinkKind::nvlink;
   for (int i = 0; machine.nvlink > 0 && i < machine.gpus; ++i) {
     if (machine.switched) {
-      p.topology.links.push_back({.from = fmt::format("m0/gpu{}", i),
+      p.topology.links.push_back({.kind = kind,
+                                  .from = fmt::format("m0/gpu{}", i),
                                   .to = "m0/nvswitch0",
                                   .bytes_per_second = machine.nvlink});
     }
     for (int j = i + 1; !machine.switched && j < machine.gpus; ++j) {
-      p.topology.links.push_back({.from = fmt::format("m0/gpu{}", i),
+      p.topology.links.push_back({.kind = kind,
+                                  .from = fmt::format("m0/gpu{}", i),
                                   .to = fmt::format("m0/gpu{}", j),
                                   .bytes_per_second = machine.nvlink / (machine.gpus - 1)});
     }
@@ -92,9 +96,9 @@ inline Expected expected(const GpuMachine& machine, std::size_t machines,
 
 /// Of a way, GB/s; 0: it does not exist there.
 inline double ceiling(const Expected& expected, const std::string& way) {
-  for (const ExpectedWay& one : expected.ways) {
-    if (one.ceiling.way == way) {
-      return one.ceiling.bus_bytes_per_second / 1e9;
+  for (const WayCeiling& one : expected.ways) {
+    if (one.way == way) {
+      return one.bus_bytes_per_second / 1e9;
     }
   }
   return 0;

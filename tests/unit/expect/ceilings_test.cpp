@@ -102,7 +102,7 @@ TEST(Ceilings, BeginAtTheRanksAndNotAtTheMachinesPorts) {
                            .front();
   EXPECT_NEAR(ceiling(two, "ring"), 50, 1e-6);
   EXPECT_NEAR(ceiling(two, "any"), 32e9 * 16 / 8 * 128 / 130 / 1e9, 1e-6);
-  EXPECT_THAT(two.ways.front().ceiling.by, ::testing::Contains("port nic0"));
+  EXPECT_THAT(two.ways.front().by, ::testing::Contains("port nic0"));
 }
 
 TEST(Ceilings, AGpuFarFromTheNicReachesItByOneThatIsNear) {
@@ -130,7 +130,7 @@ TEST(Ceilings, FunctionsOfOnePortShareItsCable) {
   // Two functions at PCIe 5.0 x4 (15.75 GB/s each) with 25 GB/s: a cable each, or one for both.
   GpuMachine spark{.gpus = 1, .pcie = k_gen5_x16, .nics = 2, .nic = 25e9, .nic_pcie = k_gen5_x4};
   EXPECT_NEAR(ceiling(expected(spark, 2, "all_gather"), "ring"), 31.508, 1e-3);
-  EXPECT_EQ(expected(spark, 2, "all_gather").ways.front().ceiling.kinds.front().kind, "pcie");
+  EXPECT_EQ(expected(spark, 2, "all_gather").ways.front().usual.value().share.through, "pcie");
   spark.cable = "qsfp0";
   EXPECT_NEAR(ceiling(expected(spark, 2, "all_gather"), "ring"), 25, 1e-6);
   EXPECT_NEAR(ceiling(expected(spark, 2, "all_gather"), "any"), 25, 1e-6);
@@ -183,10 +183,9 @@ TEST(Ceilings, GrowNeverWhenALinkGetsSlower) {
     machine.nvlink *= of(0, 1) == 1 ? 0.5 : 1;
     const Expected after = expected(machine, machines, collective);
     ASSERT_EQ(before.ways.size(), after.ways.size());
-    for (const ExpectedWay& way : before.ways) {
-      EXPECT_LE(ceiling(after, way.ceiling.way), ceiling(before, way.ceiling.way) * (1 + 1e-6));
-      EXPECT_LE(ceiling(before, way.ceiling.way), before.most() / 1e9 * (1 + 1e-6))
-          << way.ceiling.way;
+    for (const WayCeiling& way : before.ways) {
+      EXPECT_LE(ceiling(after, way.way), ceiling(before, way.way) * (1 + 1e-6));
+      EXPECT_LE(ceiling(before, way.way), before.most() / 1e9 * (1 + 1e-6)) << way.way;
     }
   }
 }

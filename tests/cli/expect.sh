@@ -72,3 +72,25 @@ refused --machines expect -p h100-cluster --machines 0
 refused 'has 8 GPUs' expect -p h100-cluster --gpus-each 9
 refused --profile expect
 refused nvidia-smi expect --topology log.txt
+
+# Machines of which little is known: what is usual is never above the ceiling, and the remedies that are printed help.
+machines=$source_dir/tests/golden/topology/machines
+for machine in amd-mi100-8p6l-4nic amd-mi250; do
+  ok expect --topology "$machines/$machine.xml" --json
+  cp .last/stdout mixed.json
+  json_check mixed.json << 'END'
+usual = [(way["usual"]["high_bus_bytes_per_second"], way["bus_bytes_per_second"]) for row in mixed["rows"] for way in row["ways"] if "usual" in way]
+assert usual and all(high <= most for high, most in usual)
+END
+done
+printf '\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tPHB\t0-15\t0\tN/A\nGPU1\tPHB\t X \t0-15\t0\tN/A\n' > two.txt
+ok expect --topology two.txt --collective all_reduce
+stdout_has 'gpu0 > hb0' 'reckon probe'
+stdout_lacks 'No NVLink' --gpu # the matrix says that there is none
+refused --nic-rate expect --topology two.txt --machines 2
+ok expect --topology two.txt --machines 2 --nic-rate 100Gb/s --collective all_reduce
+stdout_matches '^  all_reduce +ring +12\.50 .* port$'
+printf '\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\t0\tN/A\n' > one.txt
+refused '--machines 2' expect --topology one.txt
+ok expect --topology one.txt --machines 2 --nic-rate 100Gb/s --collective all_gather
+stdout_has 'over port out'

@@ -34,16 +34,28 @@ inline const Cell& only(const Profile& profile, const CellKey& pattern) {
   return cells.empty() ? none : *cells.front();
 }
 
+/// Of two processes on these machines.
+inline Profile of_pair(const std::string& text, const std::string& machines = "m0,m1") {
+  return import_text(text, "output.txt", {.machine = machines});
+}
+
 /// What import_text says of a bad text.
-inline std::string complaint(const std::string& text, const std::string& collective = "") {
+inline std::string complaint(const std::string& text, const ImportOptions& options,
+                             ErrorKind kind = ErrorKind::input) {
   try {
-    static_cast<void>(imported(text, collective));
+    static_cast<void>(import_text(text, "output.txt", options));
   } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_EQ(e.kind(), kind);
     EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
     return e.what();
   }
   return "no error";
+}
+inline std::string complaint(const std::string& text, const std::string& collective = "") {
+  return complaint(text, ImportOptions{.collective = collective});
+}
+inline std::string pair_complaint(const std::string& text, ErrorKind kind = ErrorKind::input) {
+  return complaint(text, ImportOptions{.machine = "m0,m1"}, kind);
 }
 
 /// What import_text warns of.

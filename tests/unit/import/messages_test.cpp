@@ -17,29 +17,6 @@ namespace {
 
 using namespace testing;
 
-ImportOptions between(const std::string& machines) {
-  ImportOptions options;
-  options.machine = machines;
-  return options;
-}
-
-Profile of_pair(const std::string& text, const std::string& machines = "m0,m1") {
-  return import_text(text, "output.txt", between(machines));
-}
-
-std::string pair_complaint(const std::string& text, const ImportOptions& options) {
-  try {
-    static_cast<void>(import_text(text, "output.txt", options));
-  } catch (const Error& e) {
-    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
-    return e.what();
-  }
-  return "no error";
-}
-std::string pair_complaint(const std::string& text) {
-  return pair_complaint(text, between("m0,m1"));
-}
-
 /// The one cell of the case with this size.
 const Cell& sized(const Profile& profile, const std::string& test, std::uint64_t bytes,
                   const std::string& from = "m0", const std::string& to = "m1") {
@@ -325,7 +302,8 @@ TEST(Messages, who_did_it_must_be_said) {
   EXPECT_THAT(complaint(golden_text("osu-latency-c5n.txt")),
               test::Says("output.txt:1: osu_latency"));
   EXPECT_THAT(complaint(k_two_way_gbits), HasSubstr("--machine m0,m1"));
-  EXPECT_THAT(pair_complaint(golden_text("mlc-icelake.txt")), test::Says("--machine"));
+  EXPECT_THAT(pair_complaint(golden_text("mlc-icelake.txt"), ErrorKind::usage),
+              test::Says("--machine"));
 }
 
 TEST(Messages, columns_that_change_the_values_are_refused_by_name) {

@@ -9,21 +9,6 @@ namespace {
 
 using namespace testing;
 
-Profile pair_of(const std::string& text, const std::string& machines = "m0,m1") {
-  ImportOptions options;
-  options.machine = machines;
-  return import_text(text, "output.txt", options);
-}
-
-std::string complaint_of_pair(const std::string& text) {
-  try {
-    static_cast<void>(pair_of(text));
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 Profile of_ranks(const std::string& text, std::uint64_t ranks) {
   ImportOptions options;
   options.ranks = ranks;
@@ -158,7 +143,7 @@ TEST(RocmBandwidth, a_list_of_copies_needs_the_list_of_devices) {
 
 TEST(Ucx, the_server_says_the_test_and_the_client_what_it_gave) {
   // As ucx_perftest 1.13.1 printed it: "Final: 3000 0.092 326.212 376.573 3065.49 2655.53".
-  const Profile p = pair_of(golden_text("ucx-tag-bw.txt"));
+  const Profile p = of_pair(golden_text("ucx-tag-bw.txt"));
   const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));
   EXPECT_DOUBLE_EQ(cell.p50, 2655.53 * 1048576);
   EXPECT_EQ(cell.key.bytes, 1048576U);
@@ -166,18 +151,18 @@ TEST(Ucx, the_server_says_the_test_and_the_client_what_it_gave) {
   EXPECT_DOUBLE_EQ(only(p, key_of("port_bandwidth", "machines")).p50, cell.p50);
   // A rate of a stream says nothing of a latency, nor that of a ping-pong of a rate.
   EXPECT_TRUE(p.select(key_of("pair_latency_by_size")).empty());
-  const Profile latency = pair_of(golden_text("ucx-tag-lat.txt"));
+  const Profile latency = of_pair(golden_text("ucx-tag-lat.txt"));
   EXPECT_DOUBLE_EQ(only(latency, key_of("pair_latency", "m1", "m0")).p50, 0.342e-6);
   EXPECT_TRUE(latency.select(key_of("pair_bandwidth_by_size")).empty());
   // A get moves bytes to who asks, and takes the whole way.
-  const Profile get = pair_of(golden_text("ucx-get.txt"));
+  const Profile get = of_pair(golden_text("ucx-get.txt"));
   EXPECT_DOUBLE_EQ(only(get, key_of("pair_latency_by_size", "m1", "m0")).p50, 1.345e-6);
   EXPECT_TRUE(get.select(key_of("pair_latency_by_size", "m0", "m1")).empty());
 }
 
 TEST(Ucx, of_the_client_alone_the_size_follows_from_time_and_rate) {
   testing::internal::CaptureStderr();
-  const Profile p = pair_of(golden_text("ucx-client.txt"));
+  const Profile p = of_pair(golden_text("ucx-client.txt"));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("output.txt:4: "));
   // 1671.351 us at 46743.62 MiB/s are 81920000 B within 25: 625 times 2^17.
   const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));
@@ -186,7 +171,7 @@ TEST(Ucx, of_the_client_alone_the_size_follows_from_time_and_rate) {
   // Whose memory it was is not known, so nothing is said of a port.
   EXPECT_TRUE(p.select(key_of("port_bandwidth")).empty());
   // The command says all.
-  const Profile said = pair_of("$ ucx_perftest node-b -t put_bw -s 81920000 -m cuda,host -O 16\n" +
+  const Profile said = of_pair("$ ucx_perftest node-b -t put_bw -s 81920000 -m cuda,host -O 16\n" +
                                golden_text("ucx-client.txt"));
   const Cell& gpu = only(said, key_of("pair_bandwidth", "m0/gpu1", "m1"));
   EXPECT_EQ(gpu.key.in_flight, 16);
@@ -198,11 +183,11 @@ TEST(Ucx, memory_of_GPUs_is_theirs) {
   text = replaced(text, "Send memory:  host", "Send memory:  cuda");
   text = replaced(text, "Recv memory:  host", "Recv memory:  cuda");
   // The tool takes GPU 1 for the client and 0 for the server.
-  const Profile p = pair_of(text);
+  const Profile p = of_pair(text);
   EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0/gpu1", "m1/gpu0")).size(), 1U);
   EXPECT_TRUE(p.select(key_of("port_bandwidth")).empty());
   text = replaced(text, "| Message size:", "| Send device:  cuda:5        |\n| Message size:");
-  EXPECT_EQ(pair_of(text).select(key_of("pair_bandwidth", "m0/gpu5", "m1/gpu0")).size(), 1U);
+  EXPECT_EQ(of_pair(text).select(key_of("pair_bandwidth", "m0/gpu5", "m1/gpu0")).size(), 1U);
 }
 
 TEST(Ucx, older_versions_have_no_stages_and_call_all_times_latencies) {
@@ -220,11 +205,11 @@ TEST(Ucx, older_versions_have_no_stages_and_call_all_times_latencies) {
       "          1000     0.090    83.000    83.000   12048.19   12048.19       12048       12048\n"
       "          2000     0.091    81.000    82.000   12345.68   12195.12       12346       "
       "12195\n";
-  EXPECT_THAT(complaint_of_pair(text), test::Says("output.txt:4"));
+  EXPECT_THAT(pair_complaint(text), test::Says("output.txt:4"));
   const std::string table = "| Test:         UCP tag match bandwidth          |\n"
                             "| Message size: 1048576                          |\n";
   // 1 MiB in 82 us are 12195.12 MiB/s.
-  const Profile p = pair_of(table + text);
+  const Profile p = of_pair(table + text);
   const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));
   EXPECT_DOUBLE_EQ(cell.p50, 12195.12 * 1048576);
   EXPECT_EQ(cell.key.transport, "ucx tag");
@@ -232,25 +217,25 @@ TEST(Ucx, older_versions_have_no_stages_and_call_all_times_latencies) {
 
 TEST(Ucx, modes_that_cannot_be_read_are_refused_by_name) {
   const std::string text = golden_text("ucx-tag-bw.txt");
-  EXPECT_THAT(complaint_of_pair("iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,"
-                                "overall_bw,avg_mr,overall_mr\n1000,0.074,505.984,505.984,1976.35,"
-                                "1976.35,1976,1976\n"),
+  EXPECT_THAT(pair_complaint("iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,"
+                             "overall_bw,avg_mr,overall_mr\n1000,0.074,505.984,505.984,1976.35,"
+                             "1976.35,1976,1976\n"),
               test::Says("-v"));
-  EXPECT_THAT(complaint_of_pair(replaced(text, "[thread 0]", "[thread 1]")), test::Says("-T"));
-  EXPECT_THAT(complaint_of_pair(text + text.substr(text.find("Final:"))), test::Says("-b"));
-  EXPECT_THAT(complaint_of_pair(replaced(text, "tag match bandwidth", "atomic add message rate")),
+  EXPECT_THAT(pair_complaint(replaced(text, "[thread 0]", "[thread 1]")), test::Says("-T"));
+  EXPECT_THAT(pair_complaint(text + text.substr(text.find("Final:"))), test::Says("-b"));
+  EXPECT_THAT(pair_complaint(replaced(text, "tag match bandwidth", "atomic add message rate")),
               test::Says("atomic add message rate"));
-  EXPECT_THAT(complaint_of_pair(text + text.substr(text.find("+-------"), 400)),
+  EXPECT_THAT(pair_complaint(text + text.substr(text.find("+-------"), 400)),
               test::Says("1 table"));
 }
 
 TEST(Ucx, of_a_run_that_died_what_it_last_said_counts) {
   const std::string text = golden_text("ucx-tag-bw.txt");
   testing::internal::CaptureStderr();
-  const Profile p = pair_of(text.substr(0, text.find("Final:")));
+  const Profile p = of_pair(text.substr(0, text.find("Final:")));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("\"Final:\""));
   EXPECT_DOUBLE_EQ(only(p, key_of("pair_bandwidth")).p50, 2606.04 * 1048576);
-  EXPECT_EQ(pair_of(text.substr(0, text.find("   2655.53"))).cells, p.cells);
+  EXPECT_EQ(of_pair(text.substr(0, text.find("   2655.53"))).cells, p.cells);
 }
 
 // ---------------------------------------------------------------- ucc_perftest

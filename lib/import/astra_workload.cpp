@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -19,21 +18,19 @@ using namespace import_detail;
 
 namespace {
 
-constexpr std::array<std::string_view, 11> k_parallelisms{"DATA",
-                                                          "MODEL",
-                                                          "MICRO",
-                                                          "HYBRID_DATA_MODEL",
-                                                          "HYBRID_MODEL_DATA",
-                                                          "HYBRID_DLRM",
-                                                          "HYBRID_DLRM_ENHANCED",
-                                                          "HYBRID_TRANSFORMER",
-                                                          "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
-                                                          "HYBRID_CUSTOMIZED",
-                                                          "DISTRIBUTED_INFERENCE"};
+constexpr const char* k_parallelisms =
+    "DATA MODEL MICRO HYBRID_DATA_MODEL HYBRID_MODEL_DATA HYBRID_DLRM HYBRID_DLRM_ENHANCED "
+    "HYBRID_TRANSFORMER HYBRID_TRANSFORMER_FWD_IN_BCKWD HYBRID_CUSTOMIZED DISTRIBUTED_INFERENCE";
+constexpr const char* k_astra_collectives = "NONE ALLREDUCE ALLTOALL ALLGATHER REDUCESCATTER";
 constexpr double k_cycles_per_s = 1e9; // ASTRA-sim's clock
 
-bool is_parallelism(std::string_view word) {
-  return std::find(k_parallelisms.begin(), k_parallelisms.end(), word) != k_parallelisms.end();
+bool is_one_of(std::string_view word, const char* words) {
+  return std::ranges::count(words_of(words), word) > 0;
+}
+
+/// Zero is not said.
+std::optional<double> seconds_of(std::uint64_t cycles) {
+  return cycles > 0 ? std::optional(static_cast<double>(cycles) / k_cycles_per_s) : std::nullopt;
 }
 
 /// What one pass of a layer computes and sends.
@@ -47,120 +44,108 @@ public:
   explicit Reader(const TextLines& lines) : m_lines(lines) {}
 
   AstraWorkload read() {
-    const std::size_t head = next_line(0, "the parallelism, as DATA");
-    const std::vector<std::string_view> words = words_of(m_lines[head]);
-    if (!is_parallelism(words.front())) {
-      m_lines.fail(head, fmt::format("\"{}\" is no parallelism of ASTRA-sim 1.0 ({}); give its "
-                                     "workload text",
-                                     quoted(words.front()), fmt::join(k_parallelisms, ", ")));
+    const Line head = next_line("the parallelism, as DATA");
+    if (!is_one_of(head[0], k_parallelisms)) {
+      head.fail(
+          fmt::format("\"{}\" is no parallelism of ASTRA-sim 1.0 ({}); give its workload text",
+                      quoted(head[0]), k_parallelisms));
     }
-    m_customized = words.front() == "HYBRID_CUSTOMIZED";
-    const std::uint64_t last_bottom = last_bottom_layer(head, words);
-    const std::size_t count_line = next_line(head + 1, "the number of layers");
-    const std::vector<std::string_view> count_words = words_of(m_lines[count_line]);
-    if (count_words.size() != 1) {
-      m_lines.fail(count_line, "must be the number of layers and nothing else");
+    m_customized = head[0] == "HYBRID_CUSTOMIZED";
+    const std::uint64_t last_bottom = last_bottom_layer(head);
+    const Line promise = next_line("the number of layers");
+    if (promise.words.size() != 1) {
+      promise.fail("must be the number of layers and nothing else");
     }
-    const std::uint64_t count =
-        m_lines.count(count_line, count_words.front(), "the number of layers");
-    std::size_t at = count_line;
+    const std::uint64_t count = promise.count(promise[0], "the number of layers");
     for (std::uint64_t i = 0; i < count; ++i) {
-      at = next_line(at + 1, fmt::format("layer {} of {}", i + 1, count).c_str());
-      layer(at);
+      layer(next_line(fmt::format("layer {} of {}", i + 1, count)));
     }
-    for (std::size_t rest = at + 1; rest < m_lines.size(); ++rest) {
-      if (!words_of(m_lines[rest]).empty()) {
-        m_lines.fail(rest,
-                     fmt::format("comes after the {} layers that line {} promises; mend one of "
-                                 "them",
-                                 count, count_line + 1));
+    const std::size_t last = m_next - 1;
+    for (; m_next < m_lines.size(); ++m_next) {
+      if (!m_lines[m_next].empty()) {
+        m_lines.fail(m_next,
+                     fmt::format("comes after the {} layers that line {} promises; mend one "
+                                 "of them",
+                                 count, promise.at + 1));
       }
     }
     connect_exchanges(last_bottom);
-    return finish(words.front(), at);
+    return finish(head[0], last);
   }
 
 private:
-  std::size_t next_line(std::size_t from, const char* what) const {
-    while (from < m_lines.size() && words_of(m_lines[from]).empty()) {
-      ++from;
+  Line next_line(const std::string& what) {
+    while (m_next < m_lines.size() && m_lines[m_next].empty()) {
+      ++m_next;
     }
-    if (from >= m_lines.size()) {
-      m_lines.fail(from, fmt::format("the file ends before {}; was it cut off?", what));
+    if (m_next >= m_lines.size()) {
+      m_lines.fail(m_next, fmt::format("the file ends before {}; was it cut off?", what));
     }
-    return from;
+    return {m_lines, m_next++};
   }
 
   /// Of DLRM: the layer after this one waits for the exchanges of those before. Written alone or
   /// after its name; 0 where it is not written, as ASTRA-sim has it.
-  std::uint64_t last_bottom_layer(std::size_t head,
-                                  const std::vector<std::string_view>& words) const {
-    constexpr std::string_view k_name = "DLRM_LAST_BOTTOM_LAYER:";
-    if (!words.front().starts_with("HYBRID_DLRM") || words.size() < 2) {
+  static std::uint64_t last_bottom_layer(const Line& head) {
+    if (!head[0].starts_with("HYBRID_DLRM") || head.words.size() < 2) {
       return 0;
     }
-    const std::size_t number = words[1] == k_name ? 2 : 1;
-    if (number >= words.size()) {
-      m_lines.fail(head, "ends before the number of the last bottom layer");
+    const std::string_view number = head[head[1] == "DLRM_LAST_BOTTOM_LAYER:" ? 2 : 1];
+    if (number.empty()) {
+      head.fail("ends before the number of the last bottom layer");
     }
-    return m_lines.count(head, words[number], "the number of the last bottom layer");
+    return head.count(number, "the number of the last bottom layer");
   }
 
-  void layer(std::size_t at) {
+  void layer(const Line& line) {
     // Where each layer has its own parallelism, that stands at the end.
     const std::size_t fields = m_customized ? 13 : 12;
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    if (words.size() != fields) {
-      m_lines.fail(
-          at, fmt::format("has {} fields; a layer has {}: name, -1, then cycles, collective "
-                          "and bytes of three passes, and the update's delay{}",
-                          words.size(), fields, m_customized ? ", and its own parallelism" : ""));
+    if (line.words.size() != fields) {
+      line.fail(fmt::format("has {} fields; a layer has {}: name, -1, then cycles, collective and "
+                            "bytes of three passes, and the update's delay{}",
+                            line.words.size(), fields,
+                            m_customized ? ", and its own parallelism" : ""));
     }
-    if (m_customized && !is_parallelism(words.back())) {
-      m_lines.fail(at, fmt::format("the layer's parallelism is \"{}\"; must be one of {}",
-                                   quoted(words.back()), fmt::join(k_parallelisms, ", ")));
+    if (m_customized && !is_one_of(line[12], k_parallelisms)) {
+      line.fail(fmt::format("the layer's parallelism is \"{}\"; must be one of {}",
+                            quoted(line[12]), k_parallelisms));
     }
-    const std::string name = unique(words[0]);
-    const Pass forward = pass(at, words, 2, "the forward pass");
-    const Pass input = pass(at, words, 5, "the input gradient");
-    const Pass weight = pass(at, words, 8, "the weight gradient");
-    m_out.left_out.update_cycles += m_lines.count(at, words[11], "the update's delay");
+    const std::string name = unique(line[0]);
+    const Pass forward = pass(line, 2, "the forward pass");
+    const Pass input = pass(line, 5, "the input gradient");
+    const Pass weight = pass(line, 8, "the weight gradient");
+    m_out.left_out.update_cycles += line.count(line[11], "the update's delay");
     m_forward += forward.cycles;
     m_backward += input.cycles + weight.cycles;
-    m_out.workload.layers.push_back(
-        {name, {}, measured(forward), measured(input), measured(weight), {}});
+    Layer& layer = m_out.workload.layers.emplace_back();
+    layer.name = name;
+    layer.forward.seconds = seconds_of(forward.cycles);
+    layer.input_gradient.seconds = seconds_of(input.cycles);
+    layer.weight_gradient.seconds = seconds_of(weight.cycles);
     if (weight.collective == "ALLREDUCE") {
-      m_out.workload.tensors.push_back({name, elements(at, weight), DType::fp32});
-      m_out.workload.layers.back().tensors = {name};
+      m_out.workload.tensors.push_back({name, elements(line, weight), DType::fp32});
+      layer.tensors = {name};
     } else if (weight.bytes > 0) {
-      m_lines.fail(at, fmt::format("the weight gradient travels by {}; a workload's gradients are "
-                                   "summed over all workers, which is ALLREDUCE",
-                                   weight.collective));
+      line.fail(fmt::format("the weight gradient travels by {}; a workload's gradients are summed "
+                            "over all workers, which is ALLREDUCE",
+                            weight.collective));
     }
-    exchange(at, name, forward, input);
+    exchange(line, layer, forward, input);
   }
 
   /// Of activations: an all-to-all there and its gradient's back are one thing.
-  void exchange(std::size_t at, const std::string& name, const Pass& forward, const Pass& input) {
+  void exchange(const Line& line, Layer& layer, const Pass& forward, const Pass& input) {
     if (forward.collective == "ALLTOALL" && input.collective == "ALLTOALL" &&
         forward.bytes == input.bytes) {
-      const bool named = m_out.workload.layers.back().tensors.empty(); // else a tensor is
-      m_out.workload.all_to_all.push_back(
-          {named ? name : unique(name + " exchange"), elements(at, forward), DType::fp32});
+      const std::string name =
+          layer.tensors.empty() ? layer.name : unique(layer.name + " exchange");
+      m_out.workload.all_to_all.push_back({name, elements(line, forward), DType::fp32});
       // The text knows no samples: what a worker has counts as one.
-      m_out.workload.layers.back().exchange = Exchange{elements(at, forward), ""};
+      layer.exchange = Exchange{elements(line, forward), ""};
     } else if (forward.bytes + input.bytes > 0) {
       ++m_out.left_out.layers;
       m_out.left_out.collective_bytes += forward.bytes + input.bytes;
     }
-  }
-
-  static Computation measured(const Pass& pass) {
-    Computation computation;
-    if (pass.cycles > 0) {
-      computation.seconds = static_cast<double>(pass.cycles) / k_cycles_per_s;
-    }
-    return computation;
   }
 
   /// A bottom layer of DLRM exchanges while the others of them compute, any other before the next
@@ -187,28 +172,24 @@ private:
     }
   }
 
-  Pass pass(std::size_t at, const std::vector<std::string_view>& words, std::size_t first,
-            const std::string& what) const {
-    const Pass pass{m_lines.count(at, words[first], what + "'s cycles"),
-                    m_lines.count(at, words[first + 2], what + "'s bytes"), words[first + 1]};
-    constexpr std::array<std::string_view, 5> k_known{"NONE", "ALLREDUCE", "ALLTOALL", "ALLGATHER",
-                                                      "REDUCESCATTER"};
-    if (std::find(k_known.begin(), k_known.end(), pass.collective) == k_known.end()) {
-      m_lines.fail(at, fmt::format("{}'s collective is \"{}\"; must be one of {}", what,
-                                   quoted(pass.collective), fmt::join(k_known, ", ")));
+  static Pass pass(const Line& line, std::size_t first, const std::string& what) {
+    const Pass pass{line.count(line[first], what + "'s cycles"),
+                    line.count(line[first + 2], what + "'s bytes"), line[first + 1]};
+    if (!is_one_of(pass.collective, k_astra_collectives)) {
+      line.fail(fmt::format("{}'s collective is \"{}\"; must be one of {}", what,
+                            quoted(pass.collective), k_astra_collectives));
     }
     if ((pass.collective == "NONE") != (pass.bytes == 0)) {
-      m_lines.fail(at,
-                   fmt::format("{} has {} bytes and the collective {}; NONE goes with 0 bytes and "
-                               "nothing else",
-                               what, pass.bytes, pass.collective));
+      line.fail(fmt::format("{} has {} bytes and the collective {}; NONE goes with 0 bytes and "
+                            "nothing else",
+                            what, pass.bytes, pass.collective));
     }
     return pass;
   }
 
-  std::uint64_t elements(std::size_t at, const Pass& pass) const {
+  static std::uint64_t elements(const Line& line, const Pass& pass) {
     if (pass.bytes % size_of(DType::fp32) != 0) {
-      m_lines.fail(at, fmt::format("{} bytes are no whole number of 4-byte elements", pass.bytes));
+      line.fail(fmt::format("{} bytes are no whole number of 4-byte elements", pass.bytes));
     }
     return pass.bytes / size_of(DType::fp32);
   }
@@ -236,16 +217,13 @@ private:
     if (m_forward + m_backward == 0) { // it does not say what is computed
       w.layers.clear();
     }
-    const auto seconds = [](std::uint64_t cycles) {
-      return cycles > 0 ? std::optional(static_cast<double>(cycles) / k_cycles_per_s)
-                        : std::nullopt;
-    };
-    w.forward_seconds = seconds(m_forward);
-    w.backward_seconds = seconds(m_backward);
+    w.forward_seconds = seconds_of(m_forward);
+    w.backward_seconds = seconds_of(m_backward);
     return std::move(m_out);
   }
 
   const TextLines& m_lines;
+  std::size_t m_next = 0; ///< line
   bool m_customized = false;
   AstraWorkload m_out;
   std::set<std::string> m_names;
@@ -256,7 +234,7 @@ private:
 
 bool is_astra_workload(std::string_view text) {
   const std::vector<std::string_view> words = words_of(text.substr(0, text.find('\n')));
-  return !words.empty() && is_parallelism(words.front());
+  return !words.empty() && is_one_of(words.front(), k_parallelisms);
 }
 
 AstraWorkload read_astra_workload(std::string_view text, const std::string& file) {

@@ -5,22 +5,19 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/whole_number.hpp"
 #include "documents/cells.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 namespace reckon::import_detail {
 namespace {
-
-std::string base_name(const std::string& file) {
-  return file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
-}
 
 constexpr const char* k_several = "machines"; ///< id of those that --machine names
 
@@ -37,16 +34,8 @@ std::string as_name(std::string_view text) {
 } // namespace
 
 std::vector<std::string> machine_ids(const ImportOptions& options) {
-  std::vector<std::string> ids;
-  std::string_view rest = options.machine;
-  while (true) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    ids.emplace_back(rest.substr(0, end));
-    if (end == rest.size()) {
-      return ids;
-    }
-    rest.remove_prefix(end + 1);
-  }
+  const std::vector<std::string_view> ids = split(options.machine, ",");
+  return {ids.begin(), ids.end()};
 }
 
 void split_group(Profile& profile) {
@@ -60,9 +49,7 @@ void split_group(Profile& profile) {
   for (const std::string& id : ids) {
     profile.machines.push_back({.id = id});
     if (profile.topology.find(id) == nullptr) {
-      TopologyObject& machine = profile.topology.objects.emplace_back();
-      machine.id = id;
-      machine.kind = ObjectKind::machine;
+      profile.topology.objects.push_back({.id = id});
     }
     for (Cell cell : profile.cells) {
       if (cell.key.from == k_several) {
@@ -77,9 +64,8 @@ void split_group(Profile& profile) {
 
 Collector::Collector(const std::string& file, const ImportOptions& options)
     : m_file(file), m_machine(machine_ids(options).front()) {
-  std::vector<std::string> ids = machine_ids(options);
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  const std::vector<std::string> given = machine_ids(options);
+  const std::set<std::string> ids(given.begin(), given.end());
   MachineGroup& group = m_profile.machines.emplace_back();
   if (ids.size() == 1) {
     group.id = m_machine;
@@ -89,7 +75,7 @@ Collector::Collector(const std::string& file, const ImportOptions& options)
   // Each is a rank's; that they are alike is all that can be thought of them.
   group.id = k_several;
   group.count = ids.size();
-  group.members = std::move(ids);
+  group.members.assign(ids.begin(), ids.end());
 }
 
 void Collector::machines(const std::vector<std::string>& hosts) {
@@ -130,10 +116,7 @@ TopologyObject& Collector::object(const std::string& id, ObjectKind kind,
                                   const std::string& parent) {
   const auto [at, added] = m_objects.try_emplace(id, m_profile.topology.objects.size());
   if (added) {
-    TopologyObject& added_object = m_profile.topology.objects.emplace_back();
-    added_object.id = id;
-    added_object.kind = kind;
-    added_object.parent = parent;
+    m_profile.topology.objects.push_back({.id = id, .kind = kind, .parent = parent});
   }
   return m_profile.topology.objects[at->second];
 }
@@ -194,6 +177,15 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
   summarize_cell(added);
 }
 
+void Collector::add_printed(const CellKey& key, std::string_view unit, double value,
+                            const std::string& remark) {
+  if (value > 0) {
+    add(key, unit, value, remark);
+  } else {
+    absent(key, unit, CellStatus::failed, "the tool prints 0.00");
+  }
+}
+
 void Collector::measured(const CellKey& key, std::vector<double> samples_s,
                          const std::string& doubt) {
   Cell& added = cell(key, k_time);
@@ -226,35 +218,29 @@ void Collector::left_out(std::string_view what) {
   }
 }
 
-void Collector::cut_off(const TextLines& lines, std::size_t at, std::string problem) {
-  m_cut_off.push_back(
-      fmt::format("{}:{}: {}", m_file, std::min(at, lines.size()) + 1, std::move(problem)));
-}
-
-Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
-  const bool any = !m_needs_cell || std::ranges::any_of(m_profile.cells, [](const Cell& cell) {
-    return cell.has_value();
-  });
-  if (!any && !m_cut_off.empty()) {
+void Collector::refuse_nothing(const std::string& tool, std::string_view takes) const {
+  if (!m_cut_off.empty()) {
     fail(ErrorKind::input, m_cut_off.front() + ", and nothing whole is before it; give the tool's "
                                                "whole output");
   }
-  if (!any && !m_profile.cells.empty()) {
+  std::string why =
+      fmt::format("{} measured nothing here; give the output of a run that did", tool);
+  if (!m_profile.cells.empty()) {
     const Cell& first = m_profile.cells.front();
-    fail(ErrorKind::input,
-         fmt::format("{}: no test has a value, the first ({}) because {}; give the output of a run "
-                     "that measured something",
-                     m_file, first.key.test, first.reason));
+    why =
+        fmt::format("no test has a value, the first ({}) because {}; give the output of a run that "
+                    "measured something",
+                    first.key.test, first.reason);
+  } else if (!m_left_out.empty()) {
+    why = fmt::format("reckon takes none of this file's tests ({}); of {} it takes {}",
+                      fmt::join(m_left_out, ", "), tool, takes);
   }
-  if (!any && !m_left_out.empty()) {
-    fail(ErrorKind::input, fmt::format("{}: reckon takes none of this file's tests ({}); of {} it "
-                                       "takes {}",
-                                       m_file, fmt::join(m_left_out, ", "), tool, takes));
-  }
-  if (!any) {
-    fail(ErrorKind::input,
-         fmt::format("{}: {} measured nothing here; give the output of a run that did", m_file,
-                     tool));
+  fail(ErrorKind::input, fmt::format("{}: {}", m_file, why));
+}
+
+Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
+  if (m_needs_cell && std::ranges::none_of(m_profile.cells, &Cell::has_value)) {
+    refuse_nothing(tool, takes);
   }
   for (const std::string& cut : m_cut_off) {
     log(LogLevel::warn, "{}; what was measured counts", cut);
@@ -266,48 +252,36 @@ Profile Collector::finish(const std::string& tool, std::string_view text, std::s
   if (!m_profile.topology.objects.empty()) {
     split_group(m_profile);
   }
-  const std::string name = base_name(m_file);
+  const std::string name =
+      m_file == "-" ? "standard input" : std::filesystem::path(m_file).filename().string();
   m_profile.name = as_name(std::filesystem::path(name).stem().string());
   if (m_profile.name.empty()) {
     m_profile.name = "imported";
   }
   m_profile.source = fmt::format("imported from {}, {}", tool, one_line(name));
   // Its digest tells a file that is imported again.
-  const std::string digest = digest_of(text);
-  m_profile.context[fmt::format("imported {}", digest.substr(7, 12))] =
-      fmt::format("{}, {}, {}", tool, one_line(name), digest);
+  const std::string digest = digest_of(text), id = digest.substr(7, 12);
+  m_profile.context["imported " + id] = fmt::format("{}, {}, {}", tool, one_line(name), digest);
   if (m_seconds > 0) {
-    m_profile.context[fmt::format("{}{}", k_seconds_of, digest.substr(7, 12))] =
-        fmt::format("{:.3g}", m_seconds);
+    m_profile.context[k_seconds_of + id] = fmt::format("{:.3g}", m_seconds);
   }
   m_profile.context["topology"] =
       "not known: machines with the parts that were measured, without the tree between them";
-  std::sort(m_profile.cells.begin(), m_profile.cells.end(),
-            [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  std::ranges::sort(m_profile.cells, {}, &Cell::key);
   return std::move(m_profile);
 }
 
 std::string pci_address(std::string_view text) {
   text.remove_prefix(text.starts_with("PCI:") ? 4 : 0);
-  const std::size_t first = text.find(':');
-  const std::size_t second = first == text.npos ? first : text.find(':', first + 1);
-  return second == text.npos
-             ? ""
-             : pci_address(text.substr(0, first), text.substr(first + 1, second - first - 1),
-                           text.substr(second + 1, 2));
+  const std::vector<std::string_view> parts = split(text, ":");
+  return parts.size() < 3 ? "" : pci_address(parts[0], parts[1], parts[2].substr(0, 2));
 }
 
 std::string pci_address(std::string_view domain, std::string_view bus, std::string_view device) {
-  const auto hexadecimal = [](std::string_view word, unsigned most) -> std::optional<unsigned> {
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
-    const bool whole = error == std::errc() && end == word.data() + word.size();
-    return whole && value <= most ? std::optional(value) : std::nullopt;
-  };
-  const auto d = hexadecimal(domain, 0xffffffff);
-  const auto b = hexadecimal(bus, 0xff);
-  const auto n = hexadecimal(device, 0x1f);
-  return d && b && n ? fmt::format("{:04x}:{:02x}:{:02x}.0", *d, *b, *n) : std::string();
+  const auto d = whole_number<std::uint32_t>(domain, 16), b = whole_number<std::uint32_t>(bus, 16),
+             n = whole_number<std::uint32_t>(device, 16);
+  return d && b && n && *b <= 0xff && *n <= 0x1f ? fmt::format("{:04x}:{:02x}:{:02x}.0", *d, *b, *n)
+                                                 : std::string();
 }
 
 } // namespace reckon::import_detail

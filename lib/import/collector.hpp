@@ -49,6 +49,9 @@ public:
   /// A measured value; another sample when the key is there already.
   void add(const CellKey& key, std::string_view unit, double value, const std::string& remark = "",
            std::string_view bytes_convention = "payload");
+  /// The same of a value that the tool printed, which may be 0: a cell that failed.
+  void add_printed(const CellKey& key, std::string_view unit, double value,
+                   const std::string& remark = "");
   /// Times in seconds as they were in a job that ran; noisy where there is a doubt.
   void measured(const CellKey& key, std::vector<double> samples_s, const std::string& doubt);
   /// A cell without a value; ignored when the key is there already.
@@ -66,9 +69,9 @@ public:
   /// A file without times is of use for its context.
   void needs_no_cell() { m_needs_cell = false; }
 
-  /// The output ends early, or lacks rows, at line `at` of the file, which `problem` says: what was
+  /// The output ends early, or lacks rows, which `problem` says, with the place first: what was
   /// measured counts.
-  void cut_off(const TextLines& lines, std::size_t at, std::string problem);
+  void cut_off(std::string problem) { m_cut_off.push_back(std::move(problem)); }
 
   /// Warns of omitted and of missing parts. Throws Error{input} when no cell has a value. `tool`:
   /// "nvbandwidth v0.5"; `takes`: the parts that reckon reads.
@@ -76,6 +79,7 @@ public:
                                std::string_view takes = "");
 
 private:
+  [[noreturn]] void refuse_nothing(const std::string& tool, std::string_view takes) const;
   Cell& cell(const CellKey& key, std::string_view unit);
   TopologyObject& object(const std::string& id, ObjectKind kind, const std::string& parent);
 
@@ -90,32 +94,6 @@ private:
   double m_seconds = 0; ///< that the tests of the file took; 0: unknown
 };
 
-/// A row that is not whole: in it the run ended, unless something follows.
-class CutRow {
-public:
-  CutRow(const TextLines& lines, Collector& out) : m_lines(lines), m_out(out) {}
-  /// `problem`: the error where the table goes on.
-  void found(std::size_t at, std::string problem) { m_cut = {at, std::move(problem)}; }
-  /// The table goes on, or ends as the tool ends it. Throws Error{input} when a row before was cut.
-  void goes_on() const {
-    if (m_cut) {
-      m_lines.fail(m_cut->first, m_cut->second);
-    }
-  }
-  /// Nothing follows; false: there was no such row.
-  bool ends() {
-    if (m_cut) {
-      m_out.cut_off(m_lines, m_cut->first, "the output ends in this row, which is left out");
-    }
-    return std::exchange(m_cut, std::nullopt).has_value();
-  }
-
-private:
-  const TextLines& m_lines;
-  Collector& m_out;
-  std::optional<std::pair<std::size_t, std::string>> m_cut;
-};
-
 /// "0000:17:00.0" from domain, bus and device as tools print them, or from a text that begins with
 /// them as "00000000:17:00" or "PCI:0000:17:00"; empty for other text. The function of a GPU is 0.
 [[nodiscard]] std::string pci_address(std::string_view text);
@@ -125,38 +103,9 @@ private:
 inline constexpr std::string_view k_rate = "bytes_per_second";
 inline constexpr std::string_view k_time = "seconds";
 
-/// Whether a line is one that only this tool prints.
-[[nodiscard]] bool is_nvbandwidth_heading(std::string_view line);
-[[nodiscard]] bool is_osu_mark(std::string_view line);
-[[nodiscard]] bool is_perftest_mark(std::string_view line);
-[[nodiscard]] bool is_transferbench_mark(std::string_view line);
-[[nodiscard]] bool is_nccom_mark(std::string_view line);
-[[nodiscard]] bool is_rocm_bandwidth_mark(std::string_view line);
-[[nodiscard]] bool is_ucx_mark(std::string_view line);
-[[nodiscard]] bool is_ucc_mark(std::string_view line);
-
-// One a format.
-[[nodiscard]] Profile read_nvbandwidth(std::string_view text, const std::string& file,
-                                       const ImportOptions& options);
-[[nodiscard]] Profile read_p2p_latency(std::string_view text, const std::string& file,
-                                       const ImportOptions& options);
-[[nodiscard]] Profile read_nccl_tests(std::string_view text, const std::string& file,
-                                      const ImportOptions& options);
-[[nodiscard]] Profile read_mlc(std::string_view text, const std::string& file,
-                               const ImportOptions& options);
-[[nodiscard]] Profile read_osu(std::string_view text, const std::string& file,
-                               const ImportOptions& options);
-[[nodiscard]] Profile read_perftest(std::string_view text, const std::string& file,
-                                    const ImportOptions& options);
-[[nodiscard]] Profile read_transferbench(std::string_view text, const std::string& file,
-                                         const ImportOptions& options);
-[[nodiscard]] Profile read_nccom(std::string_view text, const std::string& file,
-                                 const ImportOptions& options);
-[[nodiscard]] Profile read_rocm_bandwidth(std::string_view text, const std::string& file,
-                                          const ImportOptions& options);
-[[nodiscard]] Profile read_ucx(std::string_view text, const std::string& file,
-                               const ImportOptions& options);
-[[nodiscard]] Profile read_ucc(std::string_view text, const std::string& file,
-                               const ImportOptions& options);
+/// The reader of a format. Throws Error{input} for what the tool would not print.
+using ReadText = Profile(const TextLines& lines, const ImportOptions& options);
+ReadText read_nvbandwidth, read_p2p_latency, read_nccl_tests, read_mlc, read_osu, read_perftest,
+    read_transferbench, read_nccom, read_rocm_bandwidth, read_ucx, read_ucc;
 
 } // namespace reckon::import_detail

@@ -23,68 +23,114 @@ using namespace import_detail;
 
 namespace {
 
+/// Parts that a line has when it is one that only this tool prints; ^ is the line's begin, $ its
+/// end.
+using Mark = std::array<std::string_view, 3>;
+
 struct Known {
   std::string_view name, title;
-  Profile (*read)(std::string_view, const std::string&, const ImportOptions&);
-  bool (*is_mark)(std::string_view line);
+  std::array<Mark, 5> marks; ///< any of them
+  ReadText* read = nullptr;
+  ReadRecords* read_job = nullptr; ///< in its place: all files of the format are records of one job
   /// Which of the options say what the output does not.
   bool collective = false, ranks = false, machines = false;
-  /// In place of `read`: all files of the format are records of one job.
-  Profile (*read_job)(const std::vector<ToolOutput>&, const ImportOptions&) = nullptr;
 };
 
-constexpr Known job_record(std::string_view name, std::string_view title,
-                           decltype(Known::read_job) read, bool (*is_mark)(std::string_view)) {
-  Known known{name, title, nullptr, is_mark};
-  known.read_job = read;
-  return known;
-}
+constexpr std::array<Known, 15> k_formats{{
+    {"nvbandwidth",
+     "nvbandwidth",
+     {{{"\"nvbandwidth\""},
+       {"^nvbandwidth Version"},
+       {"^mem", "GPU(column)", "(GB/s)"},
+       {"^mem", "GPU(column)", "(ns)"}}},
+     &read_nvbandwidth},
+    {"p2p",
+     "p2pBandwidthLatencyTest",
+     {{{"GPU Bandwidth Latency Test]"}, {"Matrix", "P2P=Disabled"}, {"Matrix", "P2P=Enabled"}}},
+     &read_p2p_latency},
+    {.name = "nccl-tests",
+     .title = "nccl-tests",
+     .marks = {{{"^#", "algbw", "busbw"}, {k_nccl_json}}},
+     .read = &read_nccl_tests,
+     .collective = true,
+     .ranks = true},
+    {"mlc",
+     "Intel MLC",
+     {{{"Memory Latency Checker - "},
+       {"Measuring idle latencies"},
+       {"Memory Bandwidths for the system"},
+       {"Measuring Memory Bandwidths between nodes"},
+       {"Measuring Loaded Latencies"}}},
+     &read_mlc},
+    {.name = "osu",
+     .title = "OSU micro-benchmarks",
+     .marks = {{{"^# OSU MPI"}}},
+     .read = &read_osu,
+     .ranks = true,
+     .machines = true},
+    {.name = "perftest",
+     .title = "perftest",
+     .marks = {{{"^#bytes", "BW average["},
+                {"^#bytes", "t_avg[usec]"},
+                {"^#bytes", "t_typical[usec]"},
+                {"^\"test\": \"", "_Test\",$"}}},
+     .read = &read_perftest,
+     .machines = true},
+    {.name = "nccom-test",
+     .title = "nccom-test",
+     .marks = {{{"^size(B)", "busbw(GB/s)"}, {"^\"busbw(GB/s)\""}}},
+     .read = &read_nccom,
+     .collective = true,
+     .ranks = true,
+     .machines = true},
+    {"transferbench",
+     "TransferBench",
+     {{{"^TransferBench v"},
+       {"^Test#,Transfer#,NumBytes,Src,Exe,Dst,CUs,BW(GB/s),Time(ms)"},
+       {"directional copy peak bandwidth GB/s ["},
+       {"^Executor:", "GB/s"}}},
+     &read_transferbench},
+    {"rocm_bandwidth_test",
+     "rocm_bandwidth_test",
+     {{{"^RocmBandwidthTest Version:"},
+       {"directional copy peak bandwidth GB/s$"},
+       {"directional copy average bandwidth GB/s$"},
+       {"^====", "directional Benchmark Result"}}},
+     &read_rocm_bandwidth},
+    {.name = "ucx_perftest",
+     .title = "ucx_perftest",
+     .marks = {{{"^|", "bandwidth (MB/s)", "message rate (msg/s)"}, {",overall_lat,avg_bw,"}}},
+     .read = &read_ucx,
+     .machines = true},
+    {.name = "ucc_perftest",
+     .title = "ucc_perftest",
+     .marks = {{{"^Count", "Size", "Time, us"}}},
+     .read = &read_ucc,
+     .ranks = true,
+     .machines = true},
+    {"inspector",
+     "NCCL Inspector",
+     {{{"\"inspector_output_format_version\""}}},
+     nullptr,
+     &read_inspector},
+    {"ncclras", "ncclras", {{{"\"communicators_count\""}}}, nullptr, &read_ras},
+    {"flight-recorder",
+     "PyTorch's Flight Recorder",
+     {{{"\"pg_status\""}}},
+     nullptr,
+     &read_flight_recorder},
+    {"kineto", "torch.profiler", {{{"\"traceEvents\""}}}, nullptr, &read_kineto},
+}};
 
-constexpr std::array<Known, 15> k_formats{
-    {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
-      [](std::string_view line) {
-        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version") ||
-               is_nvbandwidth_heading(line);
-      }},
-     {"p2p", "p2pBandwidthLatencyTest", &read_p2p_latency,
-      [](std::string_view line) {
-        return contains(line, "GPU Bandwidth Latency Test]") ||
-               (contains(line, "Matrix") &&
-                (contains(line, "P2P=Disabled") || contains(line, "P2P=Enabled")));
-      }},
-     {"nccl-tests", "nccl-tests", &read_nccl_tests,
-      [](std::string_view line) {
-        return (line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw")) ||
-               is_nccl_json(line);
-      },
-      true, true},
-     {"mlc", "Intel MLC", &read_mlc,
-      [](std::string_view line) {
-        return contains(line, "Memory Latency Checker - ") ||
-               contains(line, "Measuring idle latencies") ||
-               contains(line, "Memory Bandwidths for the system") ||
-               contains(line, "Measuring Memory Bandwidths between nodes") ||
-               contains(line, "Measuring Loaded Latencies");
-      }},
-     {"osu", "OSU micro-benchmarks", &read_osu, &is_osu_mark, false, true, true},
-     {"perftest", "perftest", &read_perftest, &is_perftest_mark, false, false, true},
-     {"nccom-test", "nccom-test", &read_nccom, &is_nccom_mark, true, true, true},
-     {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark},
-     {"rocm_bandwidth_test", "rocm_bandwidth_test", &read_rocm_bandwidth, &is_rocm_bandwidth_mark},
-     {"ucx_perftest", "ucx_perftest", &read_ucx, &is_ucx_mark, false, false, true},
-     {"ucc_perftest", "ucc_perftest", &read_ucc, &is_ucc_mark, false, true, true},
-     job_record("inspector", "NCCL Inspector", &read_inspector, &is_inspector_mark),
-     job_record("ncclras", "ncclras", &read_ras, &is_ras_mark),
-     job_record("flight-recorder", "PyTorch's Flight Recorder", &read_flight_recorder,
-                &is_flight_recorder_mark),
-     job_record("kineto", "torch.profiler", &read_kineto, &is_kineto_mark)}};
-
-std::string all_titles() {
-  std::string out;
-  for (const Known& k : k_formats) {
-    out += fmt::format("{}, ", k.title);
-  }
-  return out;
+bool has_mark(std::string_view line, const Known& format) {
+  return std::ranges::any_of(format.marks, [&](const Mark& mark) {
+    return !mark[0].empty() && std::ranges::all_of(mark, [&](std::string_view part) {
+      const bool begins = part.starts_with('^'), ends = part.ends_with('$');
+      part.remove_prefix(begins ? 1 : 0);
+      part.remove_suffix(ends ? 1 : 0);
+      return begins ? line.starts_with(part) : ends ? line.ends_with(part) : contains(line, part);
+    });
+  });
 }
 
 /// The titles of the formats that take an option: "A", "A, B and C".
@@ -102,13 +148,14 @@ std::string titles(bool Known::*takes) {
 
 /// An id stands in ids of parts (ID/gpu0) and in lists (ID,ID).
 void check_machine_ids(const ImportOptions& options) {
-  for (const std::string& id : machine_ids(options)) {
-    if (id.empty() || id.size() > 64 || id.find_first_of("/,") != id.npos ||
-        std::any_of(id.begin(), id.end(), [](char c) { return c <= ' ' || c == '\x7f'; })) {
-      fail(ErrorKind::usage, fmt::format("--machine '{}': an id must have 1 to 64 characters, no "
-                                         "blank and no /",
-                                         one_line(options.machine)));
-    }
+  const bool blank =
+      std::ranges::any_of(options.machine, [](char c) { return c <= ' ' || c == '\x7f'; });
+  if (blank || std::ranges::any_of(machine_ids(options), [](const std::string& id) {
+        return id.empty() || id.size() > 64 || contains(id, "/");
+      })) {
+    fail(ErrorKind::usage,
+         fmt::format("--machine '{}': an id must have 1 to 64 characters, no blank and no /",
+                     one_line(options.machine)));
   }
 }
 
@@ -146,12 +193,11 @@ public:
   }
 
 private:
-  /// That has the id, or a machine of it; null when there is none.
-  [[nodiscard]] const MachineGroup* group_with(const std::string& id) const {
-    const auto found =
-        std::find_if(m_base.machines.begin(), m_base.machines.end(), [&](const MachineGroup& g) {
-          return g.id == id || std::find(g.members.begin(), g.members.end(), id) != g.members.end();
-        });
+  /// The group that has the id, or a machine of it; null when there is none.
+  [[nodiscard]] MachineGroup* group_with(const std::string& id) const {
+    const auto found = std::ranges::find_if(m_base.machines, [&](const MachineGroup& g) {
+      return g.id == id || std::ranges::find(g.members, id) != g.members.end();
+    });
     return found == m_base.machines.end() ? nullptr : &*found;
   }
 
@@ -164,12 +210,9 @@ private:
     if (group.members.empty()) {
       return;
     }
-    const auto known = std::find_if(m_base.machines.begin(), m_base.machines.end(),
-                                    [&](const MachineGroup& g) { return g.id == group.id; });
-    if (known == m_base.machines.end()) {
-      group.count = group.members.size();
-      m_base.machines.push_back(std::move(group));
-      return;
+    MachineGroup* known = group_with(group.id);
+    if (known == nullptr) {
+      known = &m_base.machines.emplace_back(MachineGroup{.id = group.id, .name = group.name});
     }
     known->members.insert(known->members.end(), group.members.begin(), group.members.end());
     known->count = known->members.size();
@@ -180,51 +223,44 @@ private:
       add_members(machine);
       return;
     }
-    for (MachineGroup& known : m_base.machines) {
-      if (known.id != machine.id) {
-        continue;
-      }
-      if (known.count != 1) {
-        fail(ErrorKind::input,
-             fmt::format("machine {} stands for {} machines in the profile to merge into; say with "
-                         "--machine which one was measured",
-                         known.id, known.count));
-      }
-      if (!machine.name.empty() && !known.name.empty() && machine.name != known.name) {
-        fail(ErrorKind::input,
-             fmt::format("machine {} is {} and {}; give the second another id with --machine, or, "
-                         "if both are one machine, name the profile of its topology so: reckon "
-                         "probe --topology FILE --name {}",
-                         known.id, known.name, machine.name, machine.name));
-      }
-      if (known.name.empty()) {
-        known.name = machine.name;
-      }
+    const auto known = std::ranges::find(m_base.machines, machine.id, &MachineGroup::id);
+    if (known == m_base.machines.end()) {
+      m_base.machines.push_back(machine);
       return;
     }
-    m_base.machines.push_back(machine);
+    if (known->count != 1) {
+      fail(ErrorKind::input, fmt::format("machine {} stands for {} machines in the profile to "
+                                         "merge into; say with --machine which one was measured",
+                                         known->id, known->count));
+    }
+    if (known->name.empty()) {
+      known->name = machine.name;
+    }
+    if (!machine.name.empty() && machine.name != known->name) {
+      fail(ErrorKind::input,
+           fmt::format("machine {} is {} and {}; give the second another id with --machine, or, if "
+                       "both are one machine, name the profile of its topology so: reckon probe "
+                       "--topology FILE --name {}",
+                       known->id, known->name, machine.name, machine.name));
+    }
   }
 
   void add_object(const TopologyObject& object) {
-    if (const TopologyObject* same = same_as(object)) {
+    if (TopologyObject* const same = same_as(object)) {
       m_renamed[object.id] = same->id;
-      TopologyObject& known = m_base.topology.objects[m_objects.at(same->id)];
-      if (known.name.empty() || is_generation(known.name)) {
-        known.name = object.name;
+      if (same->name.empty() || is_generation(same->name)) {
+        same->name = object.name;
       }
-      if (known.pci_address.empty()) {
-        known.pci_address = object.pci_address;
+      if (same->pci_address.empty()) {
+        same->pci_address = object.pci_address;
       }
       return;
     }
     TopologyObject copy = object;
     copy.parent = id(object.parent);
-    if (m_objects.contains(copy.id)) {
-      // The id is another GPU's here: CUDA and the profile count in another order.
-      int next = 0;
-      while (m_objects.contains(fmt::format("{}/gpu{}", copy.parent, next))) {
-        ++next;
-      }
+    // The id may be another GPU's here: CUDA and the profile count in another
+    // order.
+    for (int next = 0; m_objects.contains(copy.id); ++next) {
       copy.id = fmt::format("{}/gpu{}", copy.parent, next);
     }
     m_renamed[object.id] = copy.id;
@@ -244,10 +280,11 @@ private:
     return at != nullptr;
   }
 
-  [[nodiscard]] const TopologyObject* same_as(const TopologyObject& object) const {
+  /// What the base has of the same place; null: nothing.
+  [[nodiscard]] TopologyObject* same_as(const TopologyObject& object) const {
     const bool node = object.kind == ObjectKind::numa_node;
     if (node || (object.kind == ObjectKind::gpu && !object.pci_address.empty())) {
-      for (const TopologyObject& known : m_base.topology.objects) {
+      for (TopologyObject& known : m_base.topology.objects) {
         if (known.kind == object.kind && is_in(known, object.parent) &&
             (node ? known.os_index == object.os_index : known.pci_address == object.pci_address)) {
           return &known;
@@ -258,14 +295,15 @@ private:
     if (at == m_objects.end()) {
       return nullptr;
     }
-    const TopologyObject& known = m_base.topology.objects[at->second];
-    if (known.kind == object.kind && !known.pci_address.empty() && !object.pci_address.empty() &&
-        known.pci_address != object.pci_address) {
+    TopologyObject& known = m_base.topology.objects[at->second];
+    const auto differ = [&](std::string TopologyObject::*what) {
+      return !(known.*what).empty() && !(object.*what).empty() && known.*what != object.*what;
+    };
+    if (known.kind == object.kind && differ(&TopologyObject::pci_address)) {
       return nullptr;
     }
-    const bool named = !known.name.empty() && !is_generation(known.name) && !object.name.empty() &&
-                       !is_generation(object.name);
-    if (known.kind != object.kind || (named && known.name != object.name)) {
+    const bool named = !is_generation(known.name) && !is_generation(object.name);
+    if (known.kind != object.kind || (named && differ(&TopologyObject::name))) {
       fail(ErrorKind::input,
            fmt::format("{} is {} {} and {} {}; give the second machine another id with --machine",
                        object.id, name_of(known.kind), known.name, name_of(object.kind),
@@ -311,18 +349,16 @@ std::string recognise_format(std::string_view text, const std::string& file) {
   std::size_t line_found = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (const Known& k : k_formats) {
-      if (!k.is_mark(lines[i])) {
+      if (&k == found || !has_mark(lines[i], k)) {
         continue;
       }
-      if (found != nullptr && found != &k) {
-        lines.fail(i, fmt::format("is output of {}, but line {} is of {}; split the file, one tool "
-                                  "in each",
-                                  k.title, line_found + 1, found->title));
+      if (found != nullptr) {
+        lines.fail(i, fmt::format(
+                          "is output of {}, but line {} is of {}; split the file, one tool in each",
+                          k.title, line_found + 1, found->title));
       }
-      if (found == nullptr) {
-        found = &k;
-        line_found = i;
-      }
+      found = &k;
+      line_found = i;
     }
   }
   if (found != nullptr) {
@@ -337,16 +373,20 @@ std::string recognise_format(std::string_view text, const std::string& file) {
                                 quoted(name.substr(0, name.find('"')))));
     }
   }
-  const bool xml = lines.size() > 0 && lines[0].starts_with('<');
-  lines.fail(
-      0,
-      lines.size() == 0 ? "the file is empty; give what the tool printed"
-      : xml
-          ? "this is XML; if it is a topology of hwloc, NCCL or RCCL, `reckon probe --topology "
-            "FILE -o profile.json` reads it"
-          : fmt::format("this is no output that reckon knows ({}workloads of ASTRA-sim); if it is "
-                        "one of them, say which with --format",
-                        all_titles()));
+  if (lines.size() == 0) {
+    lines.fail(0, "the file is empty; give what the tool printed");
+  }
+  if (lines[0].starts_with('<')) {
+    lines.fail(0, "this is XML; if it is a topology of hwloc, NCCL or RCCL, `reckon probe "
+                  "--topology FILE -o profile.json` reads it");
+  }
+  std::string titles;
+  for (const Known& k : k_formats) {
+    titles += fmt::format("{}, ", k.title);
+  }
+  lines.fail(0, fmt::format("this is no output that reckon knows ({}workloads of ASTRA-sim); if it "
+                            "is one of them, say which with --format",
+                            titles));
 }
 
 std::string program_of(std::string_view text) {
@@ -390,7 +430,7 @@ std::vector<Profile> import_texts(std::vector<ToolOutput> outputs, const ImportO
     if (formats[i]->read_job != nullptr) {
       jobs[formats[i]].push_back(std::move(outputs[i]));
     } else {
-      profiles.push_back(formats[i]->read(outputs[i].text, outputs[i].file, options));
+      profiles.push_back(formats[i]->read(TextLines(outputs[i].text, outputs[i].file), options));
     }
   }
   for (const auto& [format, files] : jobs) {
@@ -460,8 +500,7 @@ void merge_import(Profile& base, const Profile& imported) {
     cell.key.to = places.id(cell.key.to);
     add_cell(base, cells, std::move(cell));
   }
-  std::sort(base.cells.begin(), base.cells.end(),
-            [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  std::ranges::sort(base.cells, {}, &Cell::key);
   base.context.insert(added.context.begin(), added.context.end());
   if (had_tree && topology.empty()) {
     base.context.erase("topology"); // the base's tree is what is known

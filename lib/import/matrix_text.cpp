@@ -38,18 +38,6 @@ bool ascends(const std::vector<int>& numbers) {
          numbers.end();
 }
 
-/// Something may stand behind a row's last value.
-void refuse_more(const TextLines& lines, std::size_t at, const std::vector<std::string_view>& words,
-                 std::size_t columns, const std::string& what) {
-  if (words.size() <= columns + 1) {
-    return;
-  }
-  const auto extra = static_cast<std::size_t>(words[columns + 1].data() - lines[at].data());
-  lines.fail(at, fmt::format("\"{}\" stands behind the last value of row {} of {}, one for each of "
-                             "its columns ({}); take out what the tool did not print",
-                             quoted(lines[at].substr(extra)), words[0], what, columns));
-}
-
 } // namespace
 
 bool is_matrix_head(std::string_view line) {
@@ -59,64 +47,61 @@ bool is_matrix_head(std::string_view line) {
 
 MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::string& what,
                        RowRule rule, Collector& out) {
-  MatrixText matrix;
-  std::vector<int> columns, rows;
-  if (head < lines.size()) {
-    columns = columns_of(words_of(lines[head]));
+  const Line heading(lines, head);
+  const std::vector<int> columns = columns_of(heading.words);
+  if (!is_matrix_head(heading.text)) {
+    heading.fail_as_cut(fmt::format("the numbers of the columns of {} must stand here", what));
   }
-  if (columns.empty() || !ascends(columns)) {
-    lines.fail(head, fmt::format("the numbers of the columns of {} must stand here; was the file "
-                                 "cut off? Give the tool's whole output",
-                                 what));
-  }
-  matrix.columns = columns.size();
-  std::size_t at = head + 1;
-  for (; at < lines.size(); ++at) {
-    const std::vector<std::string_view> words = words_of(lines[at]);
-    if (words.empty() && rule == RowRule::spaced && rows.size() < columns.size()) {
+  MatrixText matrix{.entries = {}, .columns = columns.size(), .next = head + 1};
+  std::vector<int> rows;
+  for (; matrix.next < lines.size(); ++matrix.next) {
+    const Line line(lines, matrix.next);
+    if (line.words.empty() && rule == RowRule::spaced && rows.size() < columns.size()) {
       continue;
     }
-    const auto row = words.empty() ? std::nullopt : index_of(words.front());
+    const auto row = index_of(line[0]);
     if (!row) {
       break;
     }
-    const bool known = std::find(columns.begin(), columns.end(), *row) != columns.end();
+    const bool known = std::ranges::find(columns, *row) != columns.end();
     if (!known || (!rows.empty() && rows.back() >= *row)) {
-      lines.fail(at, fmt::format("row {} of {} is {}; give the tool's output as it is", *row, what,
-                                 known ? "out of order" : "not among its columns"));
+      line.fail(fmt::format("row {} of {} is {}; give the tool's output as it is", *row, what,
+                            known ? "out of order" : "not among its columns"));
     }
-    const std::size_t values = words.size() - 1;
-    refuse_more(lines, at, words, columns.size(), what);
-    if (at + 1 == lines.size() && (values != columns.size() || is_cut(words))) {
-      ++at; // cut off
+    const std::size_t values = line.words.size() - 1;
+    if (values > columns.size()) {
+      const auto extra = line[columns.size() + 1].data() - line.text.data();
+      line.fail(fmt::format("\"{}\" stands behind the last value of row {} of {}, one for each of "
+                            "its columns ({}); take out what the tool did not print",
+                            quoted(line.text.substr(static_cast<std::size_t>(extra))), *row, what,
+                            columns.size()));
+    }
+    if (line.at + 1 == lines.size() && (values != columns.size() || is_cut(line.words))) {
+      ++matrix.next;
       break;
     }
     if (values != columns.size()) {
-      lines.fail(at, fmt::format("row {} of {} has {} values, but there are {} columns; was the "
-                                 "file cut off? Give the tool's whole output",
-                                 *row, what, values, columns.size()));
+      line.fail_as_cut(fmt::format("row {} of {} has {} values, but there are {} columns", *row,
+                                   what, values, columns.size()));
     }
     for (std::size_t i = 0; i < values; ++i) {
-      const std::string_view word = words[i + 1];
-      const bool none = word == "-" || word == "N/A";
-      const std::string name = fmt::format("column {} of {}", columns[i], what);
-      matrix.entries.push_back({*row, columns[i], at,
-                                none ? std::nullopt : std::optional(lines.number(at, word, name))});
+      const std::string_view word = line[i + 1];
+      std::optional<double> value;
+      if (word != "-" && word != "N/A") {
+        value = line.number(word, fmt::format("column {} of {}", columns[i], what));
+      }
+      matrix.entries.push_back({*row, columns[i], line.at, value});
     }
     rows.push_back(*row);
   }
-  matrix.next = at;
-  if (rows.size() == columns.size()) {
-    return matrix;
-  }
-  const auto missing = std::find_if(columns.begin(), columns.end(), [&](int column) {
-    return std::find(rows.begin(), rows.end(), column) == rows.end();
-  });
-  if (at >= lines.size()) {
-    out.cut_off(lines, at, fmt::format("the file ends before row {} of {}", *missing, what));
-  } else if (rule != RowRule::some || rows.empty()) {
-    lines.fail(
-        at, fmt::format("row {} of {} is missing; give the tool's whole output", *missing, what));
+  const auto missing = std::ranges::find_if(
+      columns, [&](int column) { return std::ranges::find(rows, column) == rows.end(); });
+  if (missing != columns.end() && matrix.next >= lines.size()) {
+    out.cut_off(fmt::format("{}the file ends before row {} of {}", lines.place(matrix.next),
+                            *missing, what));
+  } else if (missing != columns.end() && (rule != RowRule::some || rows.empty())) {
+    lines.fail(matrix.next, fmt::format("row {} of {} is missing; give the tool's whole output",
+                                        *missing, what));
   }
   return matrix;
 }

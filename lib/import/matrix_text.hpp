@@ -23,6 +23,10 @@ struct MatrixText {
   std::size_t next = 0;       ///< the line after the last row
 };
 
+/// Of a rate inside a GPU.
+inline constexpr const char* k_half_inside =
+    "half of what the tool prints, which counts reads and writes";
+
 /// Whether the line is a label and the numbers of columns: "   D\D     0      1".
 [[nodiscard]] bool is_matrix_head(std::string_view line);
 

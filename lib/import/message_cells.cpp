@@ -104,7 +104,8 @@ bool MessageCells::check(const MessageTable& table) const {
                                          table.what));
   }
   if (table.rows.empty()) {
-    m_out.cut_off(m_lines, table.line, fmt::format("{} has no rows below this", table.what));
+    m_out.cut_off(
+        fmt::format("{}{} has no rows below this", m_lines.place(table.line), table.what));
   }
   return !table.rows.empty();
 }
@@ -127,22 +128,15 @@ std::string MessageCells::end(const MessageTable& table, std::size_t process) {
 void MessageCells::add(const MessageTable& table, CellKey key, std::string_view unit,
                        double value) {
   key.transport = table.transport;
-  const auto put = [&](const std::string& from, const std::string& to) {
-    key.from = from;
-    key.to = to;
-    if (value > 0) {
-      m_out.add(key, unit, value, table.remark);
-    } else {
-      m_out.absent(key, unit, CellStatus::failed, "the tool prints 0.00");
-    }
-  };
-  std::string from = end(table, 0), to = end(table, 1);
+  key.from = end(table, 0);
+  key.to = end(table, 1);
   if (table.backwards) {
-    from.swap(to);
+    key.from.swap(key.to);
   }
-  put(from, to);
-  if (table.both && from != to) {
-    put(to, from);
+  m_out.add_printed(key, unit, value, table.remark);
+  if (table.both && key.from != key.to) {
+    key.from.swap(key.to);
+    m_out.add_printed(key, unit, value, table.remark);
   }
 }
 
@@ -194,8 +188,7 @@ void MessageCells::rates(const MessageTable& printed, bool two_way) {
   MessageTable table = printed;
   if (two_way && apart) { // cells of pairs are of each way
     table.both = true;
-    table.remark += (table.remark.empty() ? "" : "; ") +
-                    std::string("half of what the tool prints, the sum of both ways");
+    append(table.remark, "half of what the tool prints, the sum of both ways");
     for (MessageRow& row : table.rows) {
       row.value /= 2;
     }
@@ -216,8 +209,7 @@ void MessageCells::rates(const MessageTable& printed, bool two_way) {
     key.test = k_pair_bandwidth;
     add(table, key, k_rate, longest.value);
     key.test = k_port_bandwidth;
-    table.remark += (table.remark.empty() ? "" : "; ") +
-                    std::string("of one pair: with several peers a port may do more");
+    append(table.remark, "of one pair: with several peers a port may do more");
     add_of_any(table, key, k_rate, longest.value);
   }
 }

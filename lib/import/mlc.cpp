@@ -2,7 +2,7 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
-#include "import/collector.hpp"
+#include "import/log_reader.hpp"
 #include "import/matrix_text.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,6 @@
 namespace reckon::import_detail {
 namespace {
 
-constexpr const char* k_cut = "the file ends in this line, which is left out";
 constexpr double k_megabyte = 1e6; // as the tool says above its tables
 
 /// "3:1 Reads-Writes" as the end of a case's name: "3_to_1_reads_writes".
@@ -35,276 +34,204 @@ std::string snake(std::string_view label) {
   return out;
 }
 
-class MlcReader {
+class MlcReader : public LogReader {
 public:
   MlcReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options) {}
-
-  Profile read(std::string_view text) {
-    std::string version;
-    for (std::size_t at = 0; at < m_lines.size();) {
-      const std::string_view line = m_lines[at];
-      const std::size_t mark = line.find("Memory Latency Checker - ");
-      if (mark != line.npos) {
-        version = one_line(line.substr(mark + 25));
-      }
-      if (line.starts_with("Using buffer size of ")) {
-        buffer(at++);
-      } else if (contains(line, "Measuring idle latencies")) {
-        at = idle_latencies(at);
-      } else if (contains(line, "Memory Bandwidths for the system")) {
-        at = peaks(at, contains(line, "Maximum") ? "memory_maximum_" : "memory_peak_");
-      } else if (contains(line, "Measuring Memory Bandwidths between nodes")) {
-        at = between_nodes(at);
-      } else if (contains(line, "Measuring Loaded Latencies")) {
-        at = loaded(at);
-      } else if (line.starts_with("Local Socket ")) {
-        is_cut(at) ? m_out.cut_off(m_lines, at, k_cut) : local_cache(at);
-        ++at;
-      } else if (line.starts_with("Remote Socket ")) {
-        at = remote_caches(at);
-      } else {
-        ++at;
-      }
-    }
-    return m_out.finish(version.empty() ? "Intel MLC" : "Intel MLC " + version, text);
-  }
+      : LogReader(lines, options, "Intel MLC") {}
 
 private:
-  /// "Using buffer size of 2000.000MiB": of the latencies; "100.000MiB/thread" of bandwidths is not
-  /// what they move.
-  void buffer(std::size_t at) {
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    m_footprint = 0;
-    if (words.size() == 5 && words[4].ends_with("MiB")) {
-      const double mib = m_lines.positive(at, words[4].substr(0, words[4].size() - 3), "the size");
-      const double bytes = mib * 1048576;
-      if (bytes >= 1 && bytes < 9e15) {
-        m_footprint = static_cast<std::uint64_t>(bytes);
+  void line(const Line& line) override {
+    constexpr std::string_view k_version = "Memory Latency Checker - ";
+    if (const std::size_t at = line.text.find(k_version); at != line.text.npos) {
+      m_version = one_line(line.text.substr(at + k_version.size()));
+    }
+    if (contains(line.text, "Measuring idle latencies")) {
+      idle_latencies(line);
+    } else if (contains(line.text, "Memory Bandwidths for the system")) {
+      peaks(line);
+    } else if (contains(line.text, "Measuring Memory Bandwidths between nodes")) {
+      between_nodes(line);
+    } else if (contains(line.text, "Measuring Loaded Latencies")) {
+      loaded(line);
+    } else if (line.text.starts_with("Local Socket ") && !ends_in(line)) {
+      local_cache(line);
+    } else if (line.text.starts_with("Remote Socket ")) {
+      const bool writer = contains(line.text, "homed in writer");
+      // The row's node wrote the cache line.
+      matrix("the latencies between caches", RowRule::all, k_time, 1e-9, "", "payload",
+             {.test =
+                  fmt::format("cache_to_cache_latency_homed_at_{}", writer ? "writer" : "reader")});
+    }
+  }
+
+  /// Skips to the heading of the matrix after a section's first line.
+  void find_matrix() {
+    while (m_next < m_lines.size() && !m_lines[m_next].empty() &&
+           !is_matrix_head(m_lines[m_next])) {
+      ++m_next;
+    }
+  }
+
+  /// The cells of the next matrix, all of one case and from the row to the column.
+  void matrix(const std::string& what, RowRule rule, std::string_view unit, double factor,
+              const std::string& remark, std::string_view convention, CellKey key) {
+    find_matrix();
+    const Line head(m_lines, m_next);
+    const MatrixText matrix = read_matrix(m_lines, m_next, what, rule, m_out);
+    if (rule == RowRule::some) { // all NUMA nodes
+      m_devices.say(head, "count", counted(matrix.columns, "NUMA node"));
+    }
+    for (const auto& [row, column, at, value] : matrix.entries) {
+      if (value && !(*value > 0)) {
+        m_lines.fail(at, fmt::format("column {} is 0; must be above zero: measure again", column));
+      }
+      if (value) {
+        key.from = m_out.numa_node(row);
+        key.to = m_out.numa_node(column);
+        if (key.direction == k_one_way) { // the row's processors read what lies
+                                          // on the column's node
+          key.from.swap(key.to);
+        }
+        m_out.add(key, unit, *value * factor, remark, convention);
       }
     }
+    m_next = matrix.next;
   }
 
-  /// The heading of the matrix after a section's first line.
-  [[nodiscard]] std::size_t head_after(std::size_t at) const {
-    for (++at; at < m_lines.size() && !m_lines[at].empty(); ++at) {
-      if (is_matrix_head(m_lines[at])) {
-        return at;
-      }
+  void idle_latencies(const Line& line) {
+    if (!contains(line.text, "(in ns)")) {
+      line.fail("must be in ns; this version of the tool is not known here");
     }
-    return at;
+    matrix("the idle latencies", RowRule::some, k_time, 1e-9,
+           contains(line.text, "random") ? "random access" : "sequential access", "payload",
+           {.test = k_memory_latency, .threads = 1});
   }
 
-  /// A matrix whose columns are all NUMA nodes, with the heading in line `head`.
-  MatrixText read_nodes(std::size_t head, const std::string& what) {
-    MatrixText matrix = read_matrix(m_lines, head, what, RowRule::some, m_out);
-    m_devices.say(m_lines, head, "count", counted(matrix.columns, "NUMA node"));
-    return matrix;
-  }
-
-  std::size_t idle_latencies(std::size_t at) {
-    const bool random = contains(m_lines[at], "random");
-    if (!contains(m_lines[at], "(in ns)")) {
-      m_lines.fail(at, "must be in ns; this version of the tool is not known here");
+  void between_nodes(const Line& line) {
+    find_matrix();
+    std::string traffic = "Using Read-only traffic type";
+    for (std::size_t at = line.at + 1; at < std::min(m_next, m_lines.size()); ++at) {
+      traffic = traffic_of(Line(m_lines, at), traffic);
     }
-    const MatrixText matrix = read_nodes(head_after(at), "the idle latencies");
-    for_each(matrix, [&](int row, int column, double ns) {
-      CellKey key;
-      key.test = k_memory_latency;
-      key.from = m_out.numa_node(row);
-      key.to = m_out.numa_node(column);
-      key.threads = 1;
-      key.bytes = m_footprint;
-      m_out.add(key, k_time, ns * 1e-9, random ? "random access" : "sequential access");
-    });
-    m_footprint = 0;
-    return matrix.next;
+    const bool reads = contains(traffic, "Read-only");
+    matrix("the bandwidths between nodes", RowRule::some, k_rate, k_megabyte,
+           reads ? "all processors of the node" : traffic, reads ? "payload" : "stream",
+           {.test = reads ? k_numa_read : k_numa_mixed, .direction = k_one_way});
+  }
+
+  /// What a line above a table says of the traffic, else what is known. A MB must be 10^6 bytes.
+  static std::string traffic_of(const Line& line, const std::string& known) {
+    if (contains(line.text, "Bytes/sec)") && !contains(line.text, "1,000,000 Bytes/sec")) {
+      line.fail("a MB must be 1,000,000 bytes; this version of the tool is not known here");
+    }
+    return contains(line.text, "traffic") ? one_line(line.text) : known;
   }
 
   /// Lines "ALL Reads        :      93611.4" until one that has no colon.
-  std::size_t peaks(std::size_t at, const std::string& prefix) {
-    const std::size_t heading = at;
+  void peaks(const Line& heading) {
+    const char* const prefix =
+        contains(heading.text, "Maximum") ? "memory_maximum_" : "memory_peak_";
     bool any = false;
-    for (++at; at < m_lines.size(); ++at) {
-      const std::string_view line = m_lines[at];
-      const std::size_t colon = line.rfind(':');
-      const std::vector<std::string_view> values =
-          words_of(colon == line.npos ? std::string_view() : line.substr(colon + 1));
-      if (contains(line, "MB/sec")) {
-        check_megabyte(at);
-      } else if (line.empty() && !any) {
+    for (; m_next < m_lines.size(); ++m_next) {
+      const Line line(m_lines, m_next);
+      const std::size_t colon = line.text.rfind(':');
+      if (contains(line.text, "MB/sec")) {
+        traffic_of(line, "");
+      } else if (line.words.empty() && !any) {
         continue;
-      } else if (is_cut(at)) {
-        m_out.cut_off(m_lines, at, k_cut);
-        return at + 1;
-      } else if (colon != line.npos) {
-        const std::string label = snake(trimmed(line.substr(0, colon)));
+      } else if (ends_in(line)) {
+        ++m_next;
+        return;
+      } else if (colon != line.text.npos) {
+        const std::string label = snake(line.text.substr(0, colon));
+        const auto values = words_of(line.text.substr(colon + 1));
         if (values.size() != 1 || label.empty()) {
-          m_lines.fail(at, "must read \"ALL Reads : 93611.4\"; was the line cut off? Give the "
-                           "tool's whole output");
+          line.fail_as_cut("must read \"ALL Reads : 93611.4\"");
         }
-        CellKey key;
-        key.test = prefix + label;
-        key.from = m_out.machine();
-        m_out.add(key, k_rate, m_lines.positive(at, values[0], label) * k_megabyte,
+        m_out.add({.test = prefix + label, .from = m_out.machine()}, k_rate,
+                  line.positive(values[0], label) * k_megabyte,
                   "what is read and what is written together", "stream");
         any = true;
-      } else if (any) {
-        break;
-      } else if (!line.starts_with("Using ") && !line.starts_with("Will ")) {
+      } else if (any || (line[0] != "Using" && line[0] != "Will")) {
         break;
       }
     }
     if (!any) {
-      none_below(at, heading, "bandwidths");
+      none_below(heading, "bandwidths");
     }
-    return at;
-  }
-
-  std::size_t between_nodes(std::size_t at) {
-    const std::size_t head = head_after(at);
-    std::string traffic = "Using Read-only traffic type";
-    for (std::size_t i = at + 1; i < std::min(head, m_lines.size()); ++i) {
-      check_megabyte(i);
-      if (contains(m_lines[i], "traffic")) {
-        traffic = m_lines[i];
-      }
-    }
-    const bool reads = contains(traffic, "Read-only");
-    const MatrixText matrix = read_nodes(head, "the bandwidths between nodes");
-    for_each(matrix, [&](int row, int column, double mb) {
-      CellKey key;
-      key.test = reads ? k_numa_read : k_numa_mixed;
-      // The processors of the row's node read what lies on the column's.
-      key.from = m_out.numa_node(column);
-      key.to = m_out.numa_node(row);
-      key.direction = "one_way";
-      m_out.add(key, k_rate, mb * k_megabyte,
-                reads ? "all processors of the node" : one_line(traffic),
-                reads ? "payload" : "stream");
-    });
-    return matrix.next;
   }
 
   /// Lines " 00000  642.45   198317.3": delay, latency in ns, bandwidth in MB/s.
-  std::size_t loaded(std::size_t at) {
-    const std::size_t heading = at;
+  void loaded(const Line& heading) {
     std::string traffic;
-    for (++at; at < m_lines.size() && (m_lines[at].empty() || !index_of(words_of(m_lines[at])[0]));
-         ++at) {
-      check_megabyte(at);
-      if (contains(m_lines[at], "traffic")) {
-        traffic = one_line(m_lines[at]);
-      }
-      if (m_lines[at].starts_with("Measuring ")) {
+    for (; m_next < m_lines.size(); ++m_next) {
+      const Line line(m_lines, m_next);
+      if (index_of(line[0]) || line[0] == "Measuring") {
         break;
       }
+      traffic = traffic_of(line, traffic);
     }
-    std::size_t rows = 0;
-    for (; at < m_lines.size(); ++at, ++rows) {
-      const std::vector<std::string_view> words = words_of(m_lines[at]);
-      if (words.empty() || !index_of(words[0])) {
-        break;
+    for (bool any = false; true; any = true) {
+      const Line line(m_lines, m_next);
+      const auto delay = index_of(line[0]);
+      if (!delay && !any) {
+        none_below(heading, "latencies");
       }
-      if (is_cut(at)) {
-        m_out.cut_off(m_lines, at, k_cut);
-        return at + 1;
+      if (!delay) {
+        return;
       }
-      if (words.size() != 3) {
-        m_lines.fail(at, fmt::format("has {} values; must have a delay, a latency and a bandwidth. "
-                                     "Was the line cut off? Give the tool's whole output",
-                                     words.size()));
+      ++m_next;
+      if (ends_in(line)) {
+        return;
       }
-      CellKey key;
-      key.from = m_out.machine();
-      key.transport = fmt::format("delay {:05}", *index_of(words[0]));
-      key.test = k_loaded_latency;
-      m_out.add(key, k_time, m_lines.positive(at, words[1], "the latency") * 1e-9, traffic);
+      if (line.words.size() != 3) {
+        line.fail_as_cut(fmt::format("has {} values; must have a delay, a latency and a bandwidth",
+                                     line.words.size()));
+      }
+      CellKey key{.test = k_loaded_latency,
+                  .from = m_out.machine(),
+                  .transport = fmt::format("delay {:05}", *delay)};
+      m_out.add(key, k_time, line.positive(line[1], "the latency") * 1e-9, traffic);
       key.test = k_loaded_bandwidth;
-      m_out.add(key, k_rate, m_lines.positive(at, words[2], "the bandwidth") * k_megabyte, traffic,
+      m_out.add(key, k_rate, line.positive(line[2], "the bandwidth") * k_megabyte, traffic,
                 "stream");
     }
-    if (rows == 0) {
-      none_below(at, heading, "latencies");
-    }
-    return at;
   }
 
   /// Whether the file ends in a row, whose last value has one digit behind its point.
-  [[nodiscard]] bool is_cut(std::size_t at) const {
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    return at + 1 == m_lines.size() && !words.empty() && !has_decimals(words.back(), 1);
+  bool ends_in(const Line& line) {
+    if (line.at + 1 != m_lines.size() || line.words.empty() || has_decimals(line.words.back(), 1)) {
+      return false;
+    }
+    cut_off(line.at, "the file ends in this line, which is left out");
+    return true;
   }
 
-  void none_below(std::size_t at, std::size_t heading, const char* what) {
-    const std::string problem = fmt::format("there are no {} below line {}", what, heading + 1);
-    if (at < m_lines.size()) {
-      m_lines.fail(at, problem + "; was the file cut off? Give the tool's whole output");
+  void none_below(const Line& heading, const char* what) {
+    const std::string problem = fmt::format("there are no {} below line {}", what, heading.at + 1);
+    if (m_next < m_lines.size()) {
+      Line(m_lines, m_next).fail_as_cut(problem);
     }
-    m_out.cut_off(m_lines, at, problem);
+    cut_off(m_next, problem);
   }
 
   /// "Local Socket L2->L2 HIT  latency	48.8"
-  void local_cache(std::size_t at) {
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    const auto latency = std::find(words.begin(), words.end(), "latency");
-    if (words.end() - latency < 2) {
-      m_lines.fail(at, "must end with a latency; was the line cut off? Give the tool's whole "
-                       "output");
+  void local_cache(const Line& line) {
+    const std::string_view latency = line.after("latency");
+    if (latency.empty()) {
+      line.fail_as_cut("must end with a latency");
     }
-    CellKey key;
-    key.test = contains(m_lines[at], "HITM") ? "cache_to_cache_latency_modified"
-                                             : "cache_to_cache_latency_clean";
-    key.from = m_out.machine();
-    m_out.add(key, k_time, m_lines.positive(at, latency[1], "the latency") * 1e-9,
-              "within a socket");
+    m_out.add({.test = fmt::format("cache_to_cache_latency_{}",
+                                   contains(line.text, "HITM") ? "modified" : "clean"),
+               .from = m_out.machine()},
+              k_time, line.positive(latency, "the latency") * 1e-9, "within a socket");
   }
-
-  std::size_t remote_caches(std::size_t at) {
-    const std::string home = contains(m_lines[at], "homed in writer") ? "writer" : "reader";
-    const MatrixText matrix =
-        read_matrix(m_lines, head_after(at), "the latencies between caches", RowRule::all, m_out);
-    for_each(matrix, [&](int row, int column, double ns) {
-      CellKey key;
-      key.test = "cache_to_cache_latency_homed_at_" + home;
-      key.from = m_out.numa_node(row); // who wrote the line
-      key.to = m_out.numa_node(column);
-      m_out.add(key, k_time, ns * 1e-9);
-    });
-    return matrix.next;
-  }
-
-  void check_megabyte(std::size_t at) const {
-    if (contains(m_lines[at], "Bytes/sec)") && !contains(m_lines[at], "1,000,000 Bytes/sec")) {
-      m_lines.fail(at, "a MB must be 1,000,000 bytes; this version of the tool is not known here");
-    }
-  }
-
-  template <class Function>
-  void for_each(const MatrixText& matrix, Function function) {
-    for (const auto& [row, column, line, value] : matrix.entries) {
-      if (!value) {
-        continue;
-      }
-      if (!(*value > 0)) {
-        m_lines.fail(line,
-                     fmt::format("column {} is 0; must be above zero: measure again", column));
-      }
-      function(row, column, *value);
-    }
-  }
-
-  const TextLines& m_lines;
-  Collector m_out;
-  Devices m_devices;
-  std::uint64_t m_footprint = 0;
 };
 
 } // namespace
 
-Profile read_mlc(std::string_view text, const std::string& file, const ImportOptions& options) {
-  const TextLines lines(text, file);
-  return MlcReader(lines, options).read(text);
+Profile read_mlc(const TextLines& lines, const ImportOptions& options) {
+  return MlcReader(lines, options).read();
 }
 
 } // namespace reckon::import_detail

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/nccl_cells.hpp"
 
+#include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -21,50 +20,33 @@ constexpr const char* k_in_place = "_in_place"; ///< ends the test's name
 
 /// Bytes of an element; 0: not known here.
 std::uint64_t width_of(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> k_widths{{{"int8", 1},
-                                                                                 {"uint8", 1},
-                                                                                 {"half", 2},
-                                                                                 {"bfloat16", 2},
-                                                                                 {"int32", 4},
-                                                                                 {"uint32", 4},
-                                                                                 {"float", 4},
-                                                                                 {"int64", 8},
-                                                                                 {"uint64", 8},
-                                                                                 {"double", 8}}};
-  const auto found = std::find_if(k_widths.begin(), k_widths.end(),
-                                  [&](const auto& width) { return width.first == type; });
-  return found == k_widths.end() ? 0 : found->second;
+  if (type == "half" || type == "float" || type == "double") {
+    return type == "half" ? 2 : type == "float" ? 4 : 8;
+  }
+  for (const std::string_view begin : {"int", "uint", "bfloat"}) {
+    if (type.starts_with(begin)) {
+      return static_cast<std::uint64_t>(index_of(type.substr(begin.size())).value_or(0)) / 8;
+    }
+  }
+  return 0;
 }
 
-std::string suffix(const Where& where, std::string_view word) {
-  if (!is_plain_word(word) || word.size() > 32) {
-    where.fail(fmt::format("\"{}\" is no type and no operation; give the tool's output as it is",
-                           quoted(word)));
-  }
-  return "_" + std::string(word);
+[[noreturn]] void refuse(const std::string& place, const std::string& problem) {
+  fail(ErrorKind::input, place + problem);
 }
 
 } // namespace
 
-void Where::fail(const std::string& problem) const {
-  if (m_view != nullptr) {
-    m_view->fail(problem);
-  }
-  m_lines->fail(m_at, problem);
-}
-
 std::size_t ranks_of_group(const std::vector<NcclRank>& ranks) {
-  return static_cast<std::size_t>(
-      std::count_if(ranks.begin(), ranks.end(),
-                    [&](const NcclRank& rank) { return rank.group == ranks.front().group; }));
+  return static_cast<std::size_t>(std::ranges::count(ranks, ranks.front().group, &NcclRank::group));
 }
 
-void NcclCells::place(const Where& where, const std::vector<NcclRank>& ranks) {
+void NcclCells::ranks(const std::string& place, const std::vector<NcclRank>& ranks) {
   std::vector<std::string> hosts;
   std::map<int, std::size_t> groups; // how many ranks they have
   std::set<std::pair<int, std::string>> parts;
   for (const NcclRank& rank : ranks) {
-    if (std::find(hosts.begin(), hosts.end(), rank.host) == hosts.end()) {
+    if (std::ranges::find(hosts, rank.host) == hosts.end()) {
       hosts.push_back(rank.host);
     }
     ++groups[rank.group];
@@ -72,29 +54,29 @@ void NcclCells::place(const Where& where, const std::vector<NcclRank>& ranks) {
   }
   for (const auto& [group, count] : groups) {
     if (count != groups[ranks.front().group]) {
-      where.fail(fmt::format("in the column Group, group {} has {} and group {} has {}, and the "
-                             "tool prints the mean of their times; run each by itself, without "
-                             "NCCL_TESTS_SPLIT and NCCL_TESTS_SPLIT_MASK",
-                             ranks.front().group, counted(groups[ranks.front().group], "rank"),
-                             group, counted(count, "rank")));
+      refuse(place, fmt::format("in the column Group, group {} has {} and group {} has {}, and the "
+                                "tool prints the mean of their times; run each by itself, without "
+                                "NCCL_TESTS_SPLIT and NCCL_TESTS_SPLIT_MASK",
+                                ranks.front().group, counted(groups[ranks.front().group], "rank"),
+                                group, counted(count, "rank")));
     }
   }
   if (m_hosts.empty()) {
     m_out.machines(hosts);
     m_hosts = hosts;
   } else if (hosts != m_hosts) {
-    where.fail("this test ran on other machines than the one before; split the file, the tests of "
-               "the same machines in each");
+    refuse(place,
+           "this test ran on other machines than the one before; split the file, the tests of "
+           "the same machines in each");
   }
   m_groups = groups.size();
   m_single = hosts.size() < 2;
   m_inside = !m_single && parts.size() == m_groups;
   m_gpus.clear();
-  const std::string stem = m_single ? "" : m_out.machine().substr(0, m_out.machine().size() - 1);
+  const std::vector<std::string> machines = m_out.ids();
   for (const NcclRank& rank : ranks) {
-    const auto host = std::find(hosts.begin(), hosts.end(), rank.host) - hosts.begin();
-    const std::string machine = m_single ? m_out.machine() : fmt::format("{}{}", stem, host);
-    const std::string gpu = m_out.gpu(machine, rank.device);
+    const auto host = static_cast<std::size_t>(std::ranges::find(hosts, rank.host) - hosts.begin());
+    const std::string gpu = m_out.gpu(machines[host], rank.device);
     m_out.describe_gpu(gpu, rank.name, rank.address);
     if (rank.group == ranks.front().group) {
       m_gpus.push_back(gpu);
@@ -102,56 +84,39 @@ void NcclCells::place(const Where& where, const std::vector<NcclRank>& ranks) {
   }
 }
 
-void NcclCells::check_count(const Where& where, const NcclRow& row) const {
+void NcclCells::check_count(const std::string& place, const NcclRow& row) const {
   // Of what each rank has a part of, the count is that of a part.
   const auto ranks = static_cast<std::uint64_t>(m_gpus.size());
   const bool parts = m_collective->bus_factor(static_cast<double>(ranks)) < 1;
   const std::uint64_t counted = row.count * width_of(row.type);
   if (width_of(row.type) > 0 && counted != row.bytes && !(parts && counted * ranks == row.bytes)) {
-    where.fail(fmt::format("{} elements of type {} are {} B, but the size is {}; is this another "
-                           "collective (--collective), or not what the tool printed?",
-                           row.count, row.type, counted, row.bytes));
+    refuse(place,
+           fmt::format("{} elements of type {} are {} B, but the size is {}; is this another "
+                       "collective (--collective), or not what the tool printed?",
+                       row.count, row.type, counted, row.bytes));
   }
 }
 
-void NcclCells::check_rates(const Where& where, double expected, double rounding_of_time,
+void NcclCells::check_rates(const std::string& place, double expected, double rounding_of_time,
                             double algbw, double busbw) const {
-  const double rounding = 0.011 + expected * rounding_of_time / (1 - rounding_of_time);
-  if (std::abs(algbw - expected) > rounding) {
-    where.fail(fmt::format("algbw is {} GB/s, but size / time gives {:.2f}; give the tool's output "
-                           "as it is",
-                           algbw, expected));
-  }
-  const double factor = m_collective->bus_factor(static_cast<double>(m_gpus.size()));
-  if (std::abs(busbw - factor * algbw) > 0.02 + 0.01 * factor * algbw) {
-    where.fail(
-        fmt::format("busbw / algbw is {:.3f}, but {} of {} ranks has {:.3f}; is this another "
-                    "collective (--collective), or is a rank missing in the list?",
-                    busbw / algbw, m_collective->name, m_gpus.size(), factor));
-  }
+  check_rate(place, "algbw", algbw, expected,
+             0.011 + expected * rounding_of_time / (1 - rounding_of_time));
+  check_bus_rate(place, *m_collective, static_cast<double>(m_gpus.size()), algbw, busbw);
 }
 
-CellKey NcclCells::key_of(const Where& where, const NcclRow& row) const {
-  CellKey key;
-  key.bytes = row.bytes;
-  key.sources = static_cast<int>(m_gpus.size());
-  key.transport = "nccl";
-  if (m_groups > 1) { // not what one does alone
-    key.pairs = static_cast<int>(m_groups);
-  }
-  key.test = fmt::format("nccl_{}{}",
-                         m_groups < 2 ? ""
-                         : m_inside   ? "groups_inside_"
-                                      : "groups_",
-                         m_collective->name);
-  // Documents know three types; others are part of the name.
-  if (row.type == "float" || row.type == "half" || row.type == "bfloat16") {
-    key.dtype = row.type == "float" ? "fp32" : row.type == "half" ? "fp16" : "bf16";
-  } else {
-    key.test += suffix(where, row.type);
-  }
+CellKey NcclCells::key_of(const std::string& place, const NcclRow& row) const {
+  CellKey key{.test = fmt::format("nccl_{}{}",
+                                  m_groups < 2 ? ""
+                                  : m_inside   ? "groups_inside_"
+                                               : "groups_",
+                                  m_collective->name),
+              .bytes = row.bytes,
+              .pairs = m_groups > 1 ? static_cast<int>(m_groups) : 0, // not what one does alone
+              .sources = static_cast<int>(m_gpus.size()),
+              .transport = "nccl"};
+  name_type(key, row.type, place);
   if (row.redop != "sum" && row.redop != "none") {
-    key.test += suffix(where, row.redop);
+    name_word(key, row.redop, place);
   }
   if (m_single) {
     key.from = m_out.machine();
@@ -161,9 +126,10 @@ CellKey NcclCells::key_of(const Where& where, const NcclRow& row) const {
   if (row.root != "-1") {
     const auto rank = index_of(row.root);
     if (!rank || static_cast<std::size_t>(*rank) >= m_gpus.size()) {
-      where.fail(fmt::format("the root is {}, but there are ranks 0 to {}; give the tool's output "
-                             "as it is",
-                             quoted(row.root), m_gpus.size() - 1));
+      refuse(place,
+             fmt::format("the root is {}, but there are ranks 0 to {}; give the tool's output "
+                         "as it is",
+                         quoted(row.root), m_gpus.size() - 1));
     }
     const bool from_root = m_collective->name == "broadcast" || m_collective->name == "scatter";
     (from_root ? key.from : key.to) = m_gpus[static_cast<std::size_t>(*rank)];
@@ -171,8 +137,8 @@ CellKey NcclCells::key_of(const Where& where, const NcclRow& row) const {
   return key;
 }
 
-bool NcclCells::add(const Where& where, const NcclRow& row, const NcclHalf& half) {
-  CellKey key = key_of(where, row);
+bool NcclCells::add(const std::string& place, const NcclRow& row, const NcclHalf& half) {
+  CellKey key = key_of(place, row);
   key.test += half.in_place ? k_in_place : "";
   if (half.time_us <= 0) {
     m_out.absent(key, k_time, CellStatus::failed, "the tool prints a time of 0");
@@ -184,12 +150,13 @@ bool NcclCells::add(const Where& where, const NcclRow& row, const NcclHalf& half
     return false;
   } else {
     keep_longest(row, half.time_us);
-    if (half.iterations_us.empty() && m_known) {
-      m_out.add(key, k_time, half.time_us * 1e-6, m_remark);
+    std::vector<double> times_us(half.iterations_us.begin(), half.iterations_us.end());
+    if (times_us.empty() && m_known) {
+      times_us.push_back(half.time_us);
     }
-  }
-  for (const double us : half.wrong > 0 ? std::span<const double>() : half.iterations_us) {
-    m_out.add(key, k_time, us * 1e-6, m_remark);
+    for (const double us : times_us) {
+      m_out.add(key, k_time, us * 1e-6, m_remark);
+    }
   }
   return true;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json.hpp"
-#include "import/collective_names.hpp"
+#include "import/collectives.hpp"
 #include "import/collector.hpp"
 #include "import/message_cells.hpp"
 
@@ -14,19 +13,6 @@
 #include <vector>
 
 namespace reckon::import_detail {
-
-/// What an error is about: a line of text, or a value of a JSON document.
-class Where {
-public:
-  Where(const TextLines& lines, std::size_t at) : m_lines(&lines), m_at(at) {}
-  explicit Where(const JsonView& view) : m_view(&view) {}
-  [[noreturn]] void fail(const std::string& problem) const;
-
-private:
-  const TextLines* m_lines = nullptr;
-  std::size_t m_at = 0;
-  const JsonView* m_view = nullptr;
-};
 
 struct NcclRank {
   int number = 0, group = 0;
@@ -58,9 +44,11 @@ class NcclCells {
 public:
   explicit NcclCells(Collector& out) : m_out(out) {}
 
+  // `place` begins an error's message: "FILE:LINE: ", or with the JSON pointer.
+
   /// The ranks of the rows that follow. Throws Error{input} where they are on other machines than
   /// those before, and where groups have different numbers of ranks.
-  void place(const Where& where, const std::vector<NcclRank>& ranks);
+  void ranks(const std::string& place, const std::vector<NcclRank>& ranks);
   /// `known`: whether it is this one, and not another of the same bus bandwidth.
   void set_collective(const Collective& collective, bool known = true) {
     m_collective = &collective;
@@ -72,17 +60,17 @@ public:
   void set_remark(std::string remark) { m_remark = std::move(remark); }
 
   /// Count, rates and time must fit. `rounding_of_time` is a part of it.
-  void check_count(const Where& where, const NcclRow& row) const;
-  void check_rates(const Where& where, double expected, double rounding_of_time, double algbw,
+  void check_count(const std::string& place, const NcclRow& row) const;
+  void check_rates(const std::string& place, double expected, double rounding_of_time, double algbw,
                    double busbw) const;
   /// Throws Error{input} for a root, a type or an operation that cannot be. False: the values are
   /// wrong.
-  bool add(const Where& where, const NcclRow& row, const NcclHalf& half);
+  bool add(const std::string& place, const NcclRow& row, const NcclHalf& half);
   /// The table is over: what two machines sent each other in its longest row, both ways at once.
   void end_table();
 
 private:
-  [[nodiscard]] CellKey key_of(const Where& where, const NcclRow& row) const;
+  [[nodiscard]] CellKey key_of(const std::string& place, const NcclRow& row) const;
   void keep_longest(const NcclRow& row, double time_us);
 
   Collector& m_out;
@@ -98,9 +86,8 @@ private:
   MessageRow m_longest; ///< of two machines: bus bandwidth, each way
 };
 
-/// Whether a text is what -J writes, and its profile.
-[[nodiscard]] bool is_nccl_json(std::string_view text);
-[[nodiscard]] Profile read_nccl_json(const TextLines& lines, std::string_view text,
-                                     const ImportOptions& options);
+/// What -J writes has this.
+inline constexpr std::string_view k_nccl_json = "\"aggregated_iterations\":";
+[[nodiscard]] Profile read_nccl_json(const TextLines& lines, const ImportOptions& options);
 
 } // namespace reckon::import_detail

@@ -22,18 +22,22 @@ std::optional<std::string> up_to_last_row(const std::string& text) {
   return brace == text.npos ? std::nullopt : std::optional(text.substr(0, brace + 1) + "]}");
 }
 
+std::string place_of(const JsonView& view) {
+  return fmt::format("{}: {}: ", view.file(), view.pointer());
+}
+
 /// What nccl-tests writes with -J FILE.
 class NcclJsonReader {
 public:
   NcclJsonReader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options), m_asked(asked_collective(options)) {}
 
-  Profile read(std::string_view text) {
+  Profile read() {
     std::string whole = m_lines.text();
     if (!whole.ends_with("}\n") || !contains(whole, "\"end_time\"")) {
       if (auto part = up_to_last_row(whole)) {
         whole = std::move(*part);
-        m_out.cut_off(m_lines, 0, "the run ended before it closed this document");
+        m_out.cut_off(m_lines.place(0) + "the run ended before it closed this document");
       }
     }
     const Json json = parse_json(whole, m_lines.file());
@@ -54,7 +58,7 @@ public:
                    "them and measure again");
     }
     m_cells.end_table();
-    return m_out.finish("nccl-tests", text);
+    return m_out.finish("nccl-tests", m_lines.raw());
   }
 
 private:
@@ -84,7 +88,7 @@ private:
       if (text.starts_with("NCCL_")) {
         const std::size_t equals = std::min(text.find('='), text.size());
         m_out.note("nccl-tests " + one_line(text.substr(0, equals)),
-                   std::string_view(text).substr(std::min(equals + 1, text.size())));
+                   text.substr(std::min(equals + 1, text.size())));
       }
     }
   }
@@ -113,7 +117,7 @@ private:
     if (ranks.empty()) {
       devices.fail("has no entries; give the file as the tool wrote it");
     }
-    m_cells.place(Where(devices), ranks);
+    m_cells.ranks(place_of(devices), ranks);
   }
 
   void row(const JsonView& result) {
@@ -124,7 +128,7 @@ private:
                       .type = type,
                       .redop = redop,
                       .root = trimmed(root)};
-    m_cells.check_count(Where(result), row);
+    m_cells.check_count(place_of(result), row);
     half(result, row, "out_of_place", false);
     half(result, row, "in_place", true);
   }
@@ -142,7 +146,7 @@ private:
     NcclHalf half{.in_place = in_place, .time_us = view->at("time").non_negative()};
     if (half.time_us > 0) {
       constexpr double k_rounding = 1e-6; // six digits behind the point
-      m_cells.check_rates(Where(*view), static_cast<double>(row.bytes) / half.time_us * 1e-3,
+      m_cells.check_rates(place_of(*view), static_cast<double>(row.bytes) / half.time_us * 1e-3,
                           std::min(0.5, k_rounding / half.time_us),
                           view->at("alg_bw").non_negative(), view->at("bus_bw").non_negative());
     }
@@ -155,7 +159,7 @@ private:
       const auto skipped =
           std::min<std::uint64_t>(iterations->at("skipped_iterations").count(), times.size());
       times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(skipped));
-      if (std::any_of(times.begin(), times.end(), [](double us) { return !(us > 0); })) {
+      if (std::ranges::any_of(times, [](double us) { return !(us > 0); })) {
         iterations->at("times_us").fail("has a time that is not above zero; measure again");
       }
       if (iterations->find("per_process_max_times_us")) {
@@ -163,7 +167,7 @@ private:
       }
     }
     half.iterations_us = times;
-    m_marked = !m_cells.add(Where(*view), row, half) || m_marked;
+    m_marked = !m_cells.add(place_of(*view), row, half) || m_marked;
   }
 
   const TextLines& m_lines;
@@ -175,13 +179,8 @@ private:
 
 } // namespace
 
-bool is_nccl_json(std::string_view text) {
-  return contains(text, "\"aggregated_iterations\":");
-}
-
-Profile read_nccl_json(const TextLines& lines, std::string_view text,
-                       const ImportOptions& options) {
-  return NcclJsonReader(lines, options).read(text);
+Profile read_nccl_json(const TextLines& lines, const ImportOptions& options) {
+  return NcclJsonReader(lines, options).read();
 }
 
 } // namespace reckon::import_detail

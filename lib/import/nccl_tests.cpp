@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/csv.hpp"
 #include "core/error.hpp"
-#include "core/json.hpp"
 #include "core/units.hpp"
+#include "import/log_reader.hpp"
 #include "import/nccl_cells.hpp"
 
 #include <fmt/format.h>
@@ -49,118 +49,112 @@ struct Sizes {
   }
 };
 
+constexpr double k_rate_step = 0.005; ///< rates have two digits behind the point
+
 constexpr std::array<std::string_view, 15> k_columns{
     "size",   "count", "type",  "redop", "root",  "time",  "algbw",    "busbw",
     "#wrong", "error", "i_min", "i_max", "i_p99", "i_cv%", "timestamp"};
 
-class NcclTestsReader {
+/// What the rows of a table say of the collective.
+struct Hints {
+  bool sums = false, has_root = false;
+  std::vector<std::pair<double, double>> rates; ///< algbw, busbw
+
+  /// Whether bus bandwidths are those of so many ranks.
+  [[nodiscard]] bool fit(const Collective& collective, double ranks) const {
+    const double factor = collective.bus_factor(ranks);
+    return std::ranges::all_of(rates, [&](const auto& rate) {
+      return std::abs(rate.second - factor * rate.first) <= 1.02 * k_rate_step * (1 + factor);
+    });
+  }
+  /// The least and the most ranks of which they are.
+  [[nodiscard]] auto ranks(const Collective& collective) const {
+    return ranks_that([&](double ranks) { return fit(collective, ranks); });
+  }
+};
+
+class NcclTestsReader : public LogReader {
 public:
   NcclTestsReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options), m_asked(asked_collective(options)),
-        m_asked_ranks(options.ranks) {}
-
-  Profile read(std::string_view text) {
-    for (std::size_t at = 0; at < m_lines.size(); ++at) {
-      line(at);
-    }
-    if (!m_head) {
-      m_lines.fail(m_lines.size(), "there is no table (size, count, type, time, algbw, busbw); was "
-                                   "the file cut off? Give the tool's whole output");
-    }
-    close_table(m_lines.size());
-    return m_out.finish(m_version.empty() ? "nccl-tests" : "nccl-tests " + m_version, text);
-  }
+      : LogReader(lines, options, "nccl-tests"), m_asked(asked_collective(options)) {}
 
 private:
-  void line(std::size_t at) {
-    const std::string_view line = m_lines[at];
-    const std::vector<std::string_view> words = words_of(line);
-    find_collective(at, words);
-    if (words.empty()) {
-      return;
-    }
-    if (line.front() == '#') {
-      comment(at, words);
-    } else if (m_head && !m_ended && is_count(words.front())) {
-      row(at, words);
+  void line(const Line& line) override {
+    find_collective(line);
+    if (line.text.front() == '#') {
+      comment(line);
+    } else if (m_head && !m_ended && is_digits(line[0])) {
+      row(line);
     }
   }
 
-  static bool is_count(std::string_view word) {
-    return word.find_first_not_of("0123456789") == word.npos;
+  void end() override {
+    if (!m_head) {
+      Line(m_lines, m_lines.size())
+          .fail_as_cut("there is no table (size, count, type, time, algbw, busbw)");
+    }
+    close_table(m_lines.size());
   }
 
   /// "./build/all_reduce_perf -b 8", "# Collective test starting: all_reduce_perf_mpi"
-  void find_collective(std::size_t at, const std::vector<std::string_view>& words) {
-    for (std::string_view word : words) {
+  void find_collective(const Line& line) {
+    for (std::string_view word : line.words) {
       word = word.substr(word.find_last_of('/') + 1);
       const std::size_t end = word.find("_perf");
-      if (end == word.npos) {
-        continue;
-      }
-      const Collective* found = collective_named(word.substr(0, end));
+      const Collective* const found =
+          end == word.npos ? nullptr : collective_named(word.substr(0, end));
       if (found == nullptr) {
         continue;
       }
       if (m_collective != nullptr && m_collective != found) {
-        close_table(at);
+        close_table(line.at);
       }
       m_collective = found;
       m_known = true;
     }
   }
 
-  void comment(std::size_t at, const std::vector<std::string_view>& words) {
-    const auto has = [&](std::string_view word) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
-    if (words.size() > 3 && words[1] == "nccl-tests" && words[2] == "version") {
-      m_version = one_line(words[3]);
-    } else if (contains(m_lines[at], "Blocking Enabled")) {
-      m_remark = one_line(m_lines[at].substr(2));
-    } else if (has("minBytes") && has("maxBytes") && has("step:")) {
-      sizes(at, words);
-      runs(at, words);
-    } else if (words.size() > 4 && words[1] == "Reducing" && words[2] == "maxBytes" && m_sizes) {
-      m_sizes->max = m_lines.count(at, words[4], "maxBytes");
-    } else if (words.size() > 3 && words[1] == "Rank" && has("device")) {
-      rank(at, words);
-    } else if (has("algbw") && has("busbw")) {
-      begin_table(at, words);
-    } else if (has("(us)") || has("(ms)")) {
-      if (!has("(us)") || !has("(GB/s)")) {
-        m_lines.fail(at, "times must be in us and rates in GB/s; this version of the tool is not "
-                         "known here");
+  void comment(const Line& line) {
+    if (line.words.size() > 3 && line[1] == "nccl-tests" && line[2] == "version") {
+      m_version = one_line(line[3]);
+    } else if (contains(line.text, "Blocking Enabled")) {
+      m_remark = one_line(line.text.substr(2));
+    } else if (line.has("minBytes") && line.has("maxBytes") && line.has("step:")) {
+      sizes(line);
+    } else if (line.words.size() > 4 && line[1] == "Reducing" && line[2] == "maxBytes" && m_sizes) {
+      m_sizes->max = line.count(line[4], "maxBytes");
+    } else if (line.words.size() > 3 && line[1] == "Rank" && line.has("device")) {
+      rank(line);
+    } else if (line.has("algbw") && line.has("busbw")) {
+      begin_table(line);
+    } else if (line.has("(us)") || line.has("(ms)")) {
+      if (!line.has("(us)") || !line.has("(GB/s)")) {
+        line.fail("times must be in us and rates in GB/s; this version of the tool is not known "
+                  "here");
       }
-    } else if (contains(m_lines[at], "Out of bounds values") ||
-               contains(m_lines[at], "Avg bus bandwidth")) {
+    } else if (contains(line.text, "Out of bounds values") ||
+               contains(line.text, "Avg bus bandwidth")) {
       if (m_head && !m_ended) {
-        end_table(at, has("FAILED"));
+        goes_on();
+        end_table(line);
       }
     }
   }
 
-  /// "# nThread 1 nGpus 1 minBytes 4 maxBytes 33554432 step: 2(factor) warmup iters: 5"
-  void sizes(std::size_t at, const std::vector<std::string_view>& words) {
-    close_table(at);
-    const auto after = [&](std::string_view word) {
-      const auto found = std::find(words.begin(), words.end(), word);
-      return words.end() - found < 2 ? std::string_view() : *(found + 1);
-    };
-    const std::string_view step = after("step:");
+  /// "# nThread 1 nGpus 1 minBytes 4 maxBytes 33554432 step: 2(factor) warmup iters: 5 iters: 20":
+  /// which sizes follow, and how often each row's operation was made.
+  void sizes(const Line& line) {
+    close_table(line.at);
+    const std::string_view step = line.after("step:");
     const std::size_t unit = std::min(step.find('('), step.size());
-    m_sizes = Sizes{.min = m_lines.count(at, after("minBytes"), "minBytes"),
-                    .max = m_lines.count(at, after("maxBytes"), "maxBytes"),
-                    .step = m_lines.count(at, step.substr(0, unit), "the step"),
+    m_sizes = Sizes{.min = line.count(line.after("minBytes"), "minBytes"),
+                    .max = line.count(line.after("maxBytes"), "maxBytes"),
+                    .step = line.count(step.substr(0, unit), "the step"),
                     .is_factor = step.substr(unit) == "(factor)"};
-  }
-
-  /// "warmup iters: 5 iters: 20": how often each row's operation was made.
-  void runs(std::size_t at, const std::vector<std::string_view>& words) {
     std::uint64_t runs = 0;
-    for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-      const bool counts = words[i] == "iters:" && words[i - 1] != "agg";
-      runs += counts ? m_lines.count(at, words[i + 1], "iters") : 0;
+    for (std::size_t i = 1; i + 1 < line.words.size(); ++i) {
+      const bool counts = line[i] == "iters:" && line[i - 1] != "agg";
+      runs += counts ? line.count(line[i + 1], "iters") : 0;
     }
     m_cells.set_runs(runs);
   }
@@ -172,20 +166,17 @@ private:
            (m_rows + 1) % m_expected.size() != 0) {
       ++m_rows;
     }
-    if (m_rows > from) {
+    if (m_rows++ > from) {
       say_missing(at, from);
     }
-    ++m_rows;
   }
 
   void say_missing(std::size_t at, std::size_t from) {
-    if (std::exchange(m_lacks_rows, true)) {
-      return;
-    }
-    m_out.cut_off(m_lines, at,
-                  fmt::format("the row of {} B is missing before this: the lines above promise {}",
+    if (!std::exchange(m_lacks_rows, true)) {
+      cut_off(at, fmt::format("the row of {} B is missing before this: the lines above promise {}",
                               m_expected[from % m_expected.size()],
                               counted(m_expected.size(), "size")));
+    }
   }
 
   /// The run of a table that has begun ended before line `at` without the tool's last lines.
@@ -193,98 +184,85 @@ private:
     if (!m_head || m_ended) {
       return;
     }
-    if (!m_cut.ends()) {
-      m_out.cut_off(m_lines, at, "the run ended before this, without \"# Out of bounds values\"");
+    if (!ends_in_row()) {
+      cut_off(at, "the run ended before this, without \"# Out of bounds values\"");
     }
-    m_ended = true;
-    m_sizes.reset();
-    m_cells.end_table();
+    table_is_over();
   }
 
-  void end_table(std::size_t at, bool failed) {
-    m_cut.goes_on();
-    if (failed && !m_marked) {
-      m_lines.fail(at, "the tool found wrong values and does not say in which rows; mend what made "
-                       "them and measure again");
+  void end_table(const Line& line) {
+    if (line.has("FAILED") && !m_marked) {
+      line.fail("the tool found wrong values and does not say in which rows; mend what made them "
+                "and measure again");
     }
     if (!m_expected.empty() && (m_rows == 0 || m_rows % m_expected.size() != 0)) {
-      say_missing(at, m_rows);
+      say_missing(line.at, m_rows);
     }
+    table_is_over();
+  }
+
+  void table_is_over() {
     m_ended = true;
     m_sizes.reset();
     m_cells.end_table();
   }
 
   /// #  Rank  0 Group  0 Pid 6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3
-  void rank(std::size_t at, const std::vector<std::string_view>& words) {
-    const auto after = [&](std::string_view word) -> std::size_t {
-      const auto found = std::find(words.begin(), words.end(), word);
-      return static_cast<std::size_t>(found - words.begin()) + 1;
-    };
-    const std::size_t host = after("on");
-    const std::size_t device = after("device");
-    const auto number = index_of(words[2]);
-    const auto index = device < words.size() ? index_of(words[device]) : std::nullopt;
-    if (!number || !index || host + 1 >= device) {
-      m_lines.fail(at, "must read \"#  Rank  0 Group  0 Pid 1 on HOST device  0 [0000:04:00] "
-                       "NAME\"; give the tool's output as it is");
+  void rank(const Line& line) {
+    const auto number = index_of(line[2]), device = index_of(line.after("device"));
+    const auto on = std::ranges::find(line.words, "on");
+    auto next = std::ranges::find(line.words, "device");
+    if (!number || !device || next - on < 2) {
+      line.fail("must read \"#  Rank  0 Group  0 Pid 1 on HOST device  0 [0000:04:00] NAME\"; give "
+                "the tool's output as it is");
     }
     if (m_ended && *number == 0) { // of the next test
       m_ranks.clear();
     }
     if (*number != static_cast<int>(m_ranks.size())) {
-      m_lines.fail(at,
-                   fmt::format("is rank {}, but rank {} is to follow; {}", *number, m_ranks.size(),
-                               static_cast<std::size_t>(*number) < m_ranks.size()
-                                   ? "are these runs that do not know of each other (a build "
-                                     "without MPI)? Give one a file"
-                                   : "give the list of all ranks"));
+      line.fail(fmt::format("is rank {}, but rank {} is to follow; {}", *number, m_ranks.size(),
+                            *number < static_cast<int>(m_ranks.size())
+                                ? "are these runs that do not know of each other (a build without "
+                                  "MPI)? Give one a file"
+                                : "give the list of all ranks"));
     }
-    const std::size_t group = after("Group");
-    const auto color = group < words.size() ? index_of(words[group]) : std::nullopt;
     NcclRank rank{.number = *number,
-                  .group = color.value_or(0),
-                  .host = std::string(words[host]),
-                  .device = *index,
+                  .group = index_of(line.after("Group")).value_or(0),
+                  .host = std::string(*(on + 1)),
+                  .device = *device,
                   .address = "",
                   .name = ""};
-    std::size_t next = device + 1;
-    if (next < words.size() && words[next].front() == '[') {
+    next += 2;
+    if (next < line.words.end() && next->front() == '[') {
       // What older versions print, "[0x04]", is not all of an address.
-      rank.address = pci_address(words[next++].substr(1));
+      rank.address = pci_address((next++)->substr(1));
     }
-    for (; next < words.size(); ++next) {
-      rank.name += (rank.name.empty() ? "" : " ") + std::string(words[next]);
-    }
+    rank.name = fmt::format("{}", fmt::join(next, line.words.end(), " "));
     // Ranks that see one GPU each all call it device 0: only the address tells them apart.
-    const std::string which =
-        fmt::format("device {} {} of {}", rank.device, rank.address, rank.host);
     m_devices.say(
-        m_lines, at, which,
+        line, fmt::format("device {} {} of {}", rank.device, rank.address, rank.host),
         fmt::format("device {} of {}: {}", rank.device, one_line(rank.host), one_line(rank.name)));
     m_ranks.push_back(std::move(rank));
   }
 
-  /// #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
-  void begin_table(std::size_t at, std::vector<std::string_view> words) {
-    close_table(at);
-    m_ended = false;
-    words.erase(words.begin()); // the #
-    Head head;
-    bool per_iteration = false;
-    head.columns = words.size();
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string_view word = words[i];
-      if (std::find(k_columns.begin(), k_columns.end(), word) == k_columns.end()) {
-        m_lines.fail(at, fmt::format("the column {} is not known here; measure without the option "
-                                     "of the tool that adds it{}",
-                                     quoted(word),
-                                     word == "cputime" ? " (-C), which prints how long processors "
-                                                         "took to start the operations"
-                                                       : ""));
+  /// The columns of a table: "#  size  count  type  redop  root  time  algbw  busbw  #wrong  time
+  /// algbw  busbw  #wrong".
+  Head head_of(const Line& line) {
+    Head head{.columns = line.words.size() - 1};
+    for (std::size_t i = 0; i < line.words.size() - 1; ++i) {
+      const std::string_view word = line[i + 1];
+      if (std::ranges::find(k_columns, word) == k_columns.end()) {
+        line.fail(fmt::format("the column {} is not known here; measure without the option of the "
+                              "tool that adds it{}",
+                              quoted(word),
+                              word == "cputime" ? " (-C), which prints how long processors took to "
+                                                  "start the operations"
+                                                : ""));
+      }
+      if (word == "i_min") {
+        m_out.left_out("statistics of iterations (-J FILE writes the iterations themselves)");
       }
       head.columns += word == "timestamp" ? 1U : 0U; // a day and a time
-      per_iteration = per_iteration || word == "i_min";
       if (word == "type") {
         head.type = i;
       } else if (word == "redop") {
@@ -302,27 +280,29 @@ private:
         head.halves.back().wrong = i;
       }
     }
-    const bool complete = words.size() > 4 && words[0] == "size" && words[1] == "count" &&
-                          head.type && !head.halves.empty() && head.halves.size() <= 2 &&
-                          std::all_of(head.halves.begin(), head.halves.end(),
-                                      [](const Half& h) { return h.algbw > 0 && h.busbw > 0; });
-    if (!complete) {
-      m_lines.fail(at, "the table's columns must be size, count, type, time, algbw, busbw and what "
-                       "goes with them; was the line cut off? Give the tool's whole output");
+    if (line[1] != "size" || line[2] != "count" || !head.type || head.halves.empty() ||
+        head.halves.size() > 2 || std::ranges::any_of(head.halves, [](const Half& h) {
+          return h.algbw == 0 || h.busbw == 0;
+        })) {
+      line.fail_as_cut("the table's columns must be size, count, type, time, algbw, busbw and what "
+                       "goes with them");
     }
-    if (per_iteration) {
-      m_out.left_out("statistics of iterations (-J FILE writes the iterations themselves)");
-    }
-    choose_collective(at, head);
-    list_ranks(at, head);
-    m_cells.place({m_lines, at}, m_ranks);
+    return head;
+  }
+
+  void begin_table(const Line& line) {
+    close_table(line.at);
+    m_ended = false;
+    const Head head = head_of(line);
+    choose_collective(line, head);
+    list_ranks(line, head);
+    m_cells.ranks(line.place(), m_ranks);
     m_cells.set_collective(*m_collective, m_known);
     m_cells.set_remark(std::exchange(m_remark, ""));
     m_head = head;
     m_expected = m_sizes ? m_sizes->list(m_lines.size()) : std::vector<std::uint64_t>();
     m_rows = 0;
-    m_lacks_rows = false;
-    m_marked = false;
+    m_lacks_rows = m_marked = false;
   }
 
   /// The values of a row in the columns of its table.
@@ -335,46 +315,19 @@ private:
     return words;
   }
 
-  /// What the rows of a table say of the collective.
-  struct Hints {
-    bool sums = false, has_root = false;
-    std::vector<std::pair<double, double>> rates; ///< algbw, busbw
-    /// Whether bus bandwidths are those of so many ranks.
-    [[nodiscard]] bool fit(const Collective& collective, std::size_t ranks) const {
-      const double factor = collective.bus_factor(static_cast<double>(ranks));
-      return std::all_of(rates.begin(), rates.end(), [&](const auto& rate) {
-        const auto& [algbw, busbw] = rate;
-        return std::abs(busbw - factor * algbw) <= 1.02 * k_rate_step * (1 + factor);
-      });
-    }
-    /// The least and the most ranks of which they are; the first is the larger where there are
-    /// none.
-    [[nodiscard]] std::pair<std::size_t, std::size_t> ranks(const Collective& collective) const {
-      std::size_t least = 2, most = 1U << 16U;
-      while (least <= most && !fit(collective, least)) {
-        ++least;
-      }
-      while (most > least && !fit(collective, most)) {
-        --most;
-      }
-      return {least, most};
-    }
-  };
-
   /// Of the table whose heading is line `at`.
   [[nodiscard]] Hints hints(std::size_t at, const Head& head) const {
     Hints hints;
     for (++at; at < m_lines.size() && !contains(m_lines[at], "Out of bounds values"); ++at) {
       const std::vector<std::string_view> words = in_columns(words_of(m_lines[at]), head);
-      if (words.size() != head.columns || !is_count(words.front())) {
+      if (words.size() != head.columns || !is_digits(words.front())) {
         continue;
       }
-      const std::string_view redop = head.redop ? words[*head.redop] : "none";
-      hints.sums = hints.sums || redop != "none";
+      hints.sums = hints.sums || (head.redop && words[*head.redop] != "none");
       hints.has_root = hints.has_root || (head.root && words[*head.root] != "-1");
       for (const Half& half : head.halves) {
-        const auto algbw = finite_number(words[half.algbw]);
-        const auto busbw = finite_number(words[half.busbw]);
+        const auto algbw = finite_number(words[half.algbw]),
+                   busbw = finite_number(words[half.busbw]);
         if (algbw && busbw) {
           hints.rates.emplace_back(*algbw, *busbw);
         }
@@ -384,151 +337,123 @@ private:
   }
 
   /// Those of the file, else as many as were asked for.
-  void list_ranks(std::size_t at, const Head& head) {
-    if (m_ranks.empty() && !m_asked_ranks) {
-      m_lines.fail(
-          at, fmt::format("there is no list of ranks before the table (\"#  Rank  0 ...\"){}; give "
-                          "the tool's whole output, or, where all ranks were on one machine, their "
-                          "number with --ranks",
-                          ranks_by_rates(hints(at, head))));
+  void list_ranks(const Line& line, const Head& head) {
+    const auto asked = m_options.ranks;
+    if (m_ranks.empty() && !asked) {
+      const auto [least, most] = hints(line.at, head).ranks(*m_collective);
+      line.fail(
+          fmt::format("there is no list of ranks before the table (\"#  Rank  0 ...\"){}; give "
+                      "the tool's whole output, or, where all ranks were on one machine, "
+                      "their number with --ranks",
+                      least == most ? fmt::format(", and busbw / algbw is that of {} of {} "
+                                                  "ranks",
+                                                  m_collective->name, least)
+                                    : ""));
     }
-    if (!m_ranks.empty() && m_asked_ranks && *m_asked_ranks != m_ranks.size()) {
-      m_lines.fail(at, fmt::format("--ranks {}: the list before the table has {}; leave it out",
-                                   *m_asked_ranks, m_ranks.size()));
+    if (!m_ranks.empty() && asked && *asked != m_ranks.size()) {
+      line.fail(fmt::format("--ranks {}: the list before the table has {}; leave it out", *asked,
+                            m_ranks.size()));
     }
-    for (std::size_t i = m_ranks.size(); i < m_asked_ranks.value_or(0); ++i) {
-      const int number = static_cast<int>(i);
-      m_ranks.push_back(
-          {.number = number, .host = "", .device = number, .address = "", .name = ""});
+    for (int i = static_cast<int>(m_ranks.size()); i < static_cast<int>(asked.value_or(0)); ++i) {
+      m_ranks.push_back({.number = i, .host = "", .device = i, .address = "", .name = ""});
     }
   }
 
-  /// How many ranks have the bus bandwidths of the table, for a message; empty where several
-  /// numbers have.
-  [[nodiscard]] std::string ranks_by_rates(const Hints& hints) const {
-    const auto [least, most] = hints.ranks(*m_collective);
-    return least == most ? fmt::format(", and busbw / algbw is that of {} of {} ranks",
-                                       m_collective->name, least)
-                         : "";
-  }
-
-  void choose_collective(std::size_t at, const Head& head) {
+  void choose_collective(const Line& line, const Head& head) {
     if (m_asked != nullptr) {
       if (m_collective != nullptr && m_collective != m_asked) {
-        m_lines.fail(at, fmt::format("the file is of {0}_perf, but --collective says {1}; leave "
-                                     "--collective out",
-                                     m_collective->name, m_asked->name));
+        line.fail(fmt::format("the file is of {}_perf, but --collective says {}; leave "
+                              "--collective out",
+                              m_collective->name, m_asked->name));
       }
       m_collective = m_asked;
       m_known = true;
     }
     // "# Collective test concluded: all_reduce_perf" stands below the table.
-    for (std::size_t later = at; m_collective == nullptr && later < m_lines.size(); ++later) {
-      if (m_lines[later].find(" concluded: ") != std::string_view::npos) {
-        find_collective(later, words_of(m_lines[later]));
+    for (std::size_t at = line.at; m_collective == nullptr && at < m_lines.size(); ++at) {
+      if (contains(m_lines[at], " concluded: ")) {
+        find_collective(Line(m_lines, at));
       }
     }
-    if (m_collective == nullptr) {
-      const Hints known = hints(at, head);
-      std::vector<std::string_view> names;
-      std::set<double> factors;
-      for (const Collective& c : collectives()) {
-        const auto [least, most] = known.ranks(c);
-        const bool fits = m_ranks.empty() ? least <= most : known.fit(c, ranks_of_group(m_ranks));
-        // sendrecv prints sum in some versions.
-        if (fits && c.has_root == known.has_root &&
-            (c.sums == known.sums || c.name == "sendrecv")) {
-          names.push_back(c.name);
-          factors.insert(c.bus_factor(2));
-          m_collective = &c;
-        }
-      }
-      m_known = false;
-      if (factors.size() == 1 && is_pair() && !known.has_root) {
-        return;
-      }
-      m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective {}",
-                                   names.empty() ? "NAME, one of " + collective_names()
-                                                 : fmt::format("{}", fmt::join(names, " or "))));
-    }
-  }
-
-  /// One rank on each of two machines: what they send each other has one bus bandwidth, whichever
-  /// collective it is.
-  [[nodiscard]] bool is_pair() const {
-    return m_ranks.size() == 2 && m_ranks[0].host != m_ranks[1].host;
-  }
-
-  void row(std::size_t at, const std::vector<std::string_view>& printed) {
-    const Head& head = *m_head;
-    const std::vector<std::string_view> words = in_columns(printed, head);
-    m_cut.goes_on();
-    if (words.size() != head.columns) {
-      m_cut.found(at, fmt::format("has {} values, but the table has {} columns; was the line cut "
-                                  "off, or did something else write into it? Give the tool's "
-                                  "whole output",
-                                  words.size(), head.columns));
+    if (m_collective != nullptr) {
       return;
     }
-    const NcclRow row{.bytes = m_lines.count(at, words[0], "size"),
-                      .count = m_lines.count(at, words[1], "count"),
+    const Hints known = hints(line.at, head);
+    std::vector<std::string_view> names;
+    std::set<double> factors;
+    for (const Collective& c : tested_collectives()) {
+      const auto [least, most] = known.ranks(c);
+      const bool fits = m_ranks.empty()
+                            ? least <= most
+                            : known.fit(c, static_cast<double>(ranks_of_group(m_ranks)));
+      // sendrecv prints sum in some versions.
+      if (fits && c.has_root == known.has_root && (c.sums == known.sums || c.name == "sendrecv")) {
+        names.push_back(c.name);
+        factors.insert(c.bus_factor(2));
+        m_collective = &c;
+      }
+    }
+    m_known = false;
+    // What one rank on each of two machines send each other has one bus bandwidth, whichever
+    // collective it is.
+    const bool pair = m_ranks.size() == 2 && m_ranks[0].host != m_ranks[1].host;
+    if (factors.size() != 1 || !pair || known.has_root) {
+      line.fail(fmt::format("nothing says which collective this is; add --collective {}",
+                            names.empty() ? "NAME, one of " + collective_names()
+                                          : fmt::format("{}", fmt::join(names, " or "))));
+    }
+  }
+
+  void row(const Line& line) {
+    const Head& head = *m_head;
+    const std::vector<std::string_view> words = in_columns(line.words, head);
+    if (!is_whole(line, words.size() == head.columns ? line.words.size() : head.columns,
+                  words.size() == head.columns)) {
+      return;
+    }
+    const NcclRow row{.bytes = line.count(words[0], "size"),
+                      .count = line.count(words[1], "count"),
                       .type = words[*head.type],
                       .redop = head.redop ? words[*head.redop] : "none",
                       .root = head.root ? words[*head.root] : "-1"};
-    next_size(at, row.bytes);
-    m_cells.check_count({m_lines, at}, row);
+    next_size(line.at, row.bytes);
+    m_cells.check_count(line.place(), row);
     for (std::size_t i = 0; i < head.halves.size(); ++i) {
-      half(at, words, head.halves[i], row, i > 0);
+      half(line, words, head.halves[i], row, i > 0);
     }
   }
 
-  void half(std::size_t at, const std::vector<std::string_view>& words, const Half& half,
+  void half(const Line& line, const std::vector<std::string_view>& words, const Half& half,
             const NcclRow& row, bool in_place) {
-    double time_us = m_lines.number(at, words[half.time], "time");
-    const double algbw = m_lines.number(at, words[half.algbw], "algbw");
-    const double busbw = m_lines.number(at, words[half.busbw], "busbw");
+    double time_us = line.number(words[half.time], "time");
+    const double algbw = line.number(words[half.algbw], "algbw");
+    const double busbw = line.number(words[half.busbw], "busbw");
     if (row.bytes == 0) {
       return; // sizes below one element a rank move nothing
     }
     if (time_us > 0) {
-      const double step_us = time_step(words[half.time], time_us);
+      // Times from 10 s on are printed so: "1.0e+07".
+      const bool two_digits = contains(words[half.time], "e");
+      const double step_us = two_digits     ? 0.051 * std::pow(10, std::floor(std::log10(time_us)))
+                             : time_us < 10 ? 0.05
+                                            : 0.006 * time_us;
       const auto bytes = static_cast<double>(row.bytes);
-      m_cells.check_rates({m_lines, at}, bytes / time_us * 1e-3, step_us / time_us, algbw, busbw);
+      m_cells.check_rates(line.place(), bytes / time_us * 1e-3, step_us / time_us, algbw, busbw);
       const bool rate_is_finer = algbw * step_us > k_rate_step * time_us;
-      if (has_two_digits(words[half.time]) && rate_is_finer) {
+      if (two_digits && rate_is_finer) {
         time_us = std::clamp(bytes / algbw * 1e-3, time_us - step_us, time_us + step_us);
       }
     }
     const bool looked = half.wrong && words[*half.wrong] != "N/A";
-    const double wrong = looked ? m_lines.number(at, words[*half.wrong], "#wrong") : 0;
-    m_marked = !m_cells.add({m_lines, at}, row,
-                            {.in_place = in_place, .time_us = time_us, .wrong = wrong}) ||
-               m_marked;
+    const double wrong = looked ? line.number(words[*half.wrong], "#wrong") : 0;
+    m_marked |=
+        !m_cells.add(line.place(), row, {.in_place = in_place, .time_us = time_us, .wrong = wrong});
   }
 
-  static constexpr double k_rate_step = 0.005; ///< rates have two digits behind the point
-
-  /// Times from 10 s on are printed so: "1.0e+07".
-  static bool has_two_digits(std::string_view printed) { return printed.find('e') != printed.npos; }
-
-  /// How far a time may be from what is printed.
-  static double time_step(std::string_view printed, double time_us) {
-    if (has_two_digits(printed)) {
-      return 0.051 * std::pow(10, std::floor(std::log10(time_us)));
-    }
-    return time_us < 10 ? 0.05 : 0.006 * time_us;
-  }
-
-  const TextLines& m_lines;
-  Collector m_out;
-  CutRow m_cut{m_lines, m_out};
   NcclCells m_cells{m_out};
-  Devices m_devices;
   const Collective* m_asked;
-  std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
   bool m_known = true; ///< whether it is this one, and not another of the same bus bandwidth
-  std::string m_version;
   std::vector<NcclRank> m_ranks;
   std::optional<Head> m_head;
   std::optional<Sizes> m_sizes;          ///< of the table that follows
@@ -542,13 +467,9 @@ private:
 
 } // namespace
 
-Profile read_nccl_tests(std::string_view text, const std::string& file,
-                        const ImportOptions& options) {
-  const TextLines lines(text, file);
-  if (is_nccl_json(text)) {
-    return read_nccl_json(lines, text, options);
-  }
-  return NcclTestsReader(lines, options).read(text);
+Profile read_nccl_tests(const TextLines& lines, const ImportOptions& options) {
+  return contains(lines.raw(), k_nccl_json) ? read_nccl_json(lines, options)
+                                            : NcclTestsReader(lines, options).read();
 }
 
 } // namespace reckon::import_detail

@@ -4,11 +4,12 @@
 #include "core/json.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
-#include "import/collector.hpp"
+#include "import/log_reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -36,199 +37,41 @@ std::string only_json(std::string_view text) {
 enum class Ends {
   host_to_gpu, ///< one row
   gpu_to_host,
-  gpu_of_host, ///< a GPU reads memory of the host
-  inside,      ///< of a GPU
-  all_to_one,
-  one_to_all,
+  inside, ///< of a GPU
   pairs
 };
 
-struct Test {
-  Ends ends = Ends::pairs;
-  bool reads = false, both_ways = false;
-};
+constexpr std::array<std::pair<std::string_view, Ends>, 9> k_nvbandwidth_tests{
+    {{"host_to_device_", Ends::host_to_gpu},
+     {"host_to_all_", Ends::host_to_gpu},
+     {"all_to_one_", Ends::host_to_gpu},
+     {"device_to_host_", Ends::gpu_to_host},
+     {"all_to_host_", Ends::gpu_to_host},
+     {"one_to_all_", Ends::gpu_to_host},
+     {k_host_device_latency, Ends::gpu_to_host}, // a GPU reads memory of the host
+     {k_device_local_copy, Ends::inside},
+     {"device_to_device_", Ends::pairs}}};
 
-std::optional<Test> test_named(std::string_view name) {
-  Test test{.ends = Ends::pairs,
-            .reads = contains(name, "_read_"),
-            .both_ways = contains(name, "bidirectional")};
-  const auto starts = [&](std::string_view with) { return name.starts_with(with); };
-  if (starts("host_to_device_") || starts("host_to_all_")) {
-    test.ends = Ends::host_to_gpu;
-  } else if (starts("device_to_host_") || starts("all_to_host_")) {
-    test.ends = Ends::gpu_to_host;
-  } else if (name == k_host_device_latency) {
-    test.ends = Ends::gpu_of_host;
-  } else if (starts(k_device_local_copy)) {
-    test.ends = Ends::inside;
-  } else if (starts("all_to_one_")) {
-    test.ends = Ends::all_to_one;
-  } else if (starts("one_to_all_")) {
-    test.ends = Ends::one_to_all;
-  } else if (!starts("device_to_device_")) {
-    return std::nullopt;
-  }
-  return test;
+std::optional<Ends> ends_of(std::string_view name) {
+  const auto* const found = std::ranges::find_if(
+      k_nvbandwidth_tests, [&](const auto& test) { return name.starts_with(test.first); });
+  return found == k_nvbandwidth_tests.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool goes_both_ways(std::string_view name) {
+  return contains(name, "bidirectional");
 }
 
 /// How many matrices with this many columns the test prints one below the other, 0: its rows are
 /// not as it prints them. Tests of both ways may have three: those of each way, then the sums.
-std::size_t matrices_of(const Test& test, const std::string& description, std::size_t rows,
+std::size_t matrices_of(const std::string& name, const std::string& description, std::size_t rows,
                         std::size_t columns) {
-  const std::size_t one = test.ends == Ends::pairs ? columns : 1;
-  const bool three = test.ends == Ends::pairs && test.both_ways && rows == 3 * one &&
-                     contains(description, "Total");
+  const bool pairs = ends_of(name) == Ends::pairs;
+  const std::size_t one = pairs ? columns : 1;
+  const bool three =
+      pairs && goes_both_ways(name) && rows == 3 * one && contains(description, "Total");
   return three ? 3 : rows == one ? 1 : 0;
 }
-
-/// What the tool prints for people, as the document that it prints with --json. Throws Error{input}
-/// where a matrix is not whole.
-class PlainText {
-public:
-  PlainText(const TextLines& lines, Collector& out) : m_lines(lines), m_collector(out) {}
-
-  [[nodiscard]] Json document() {
-    for (std::size_t at = 0; at < m_lines.size(); ++at) {
-      read_line(at);
-    }
-    end_test(m_lines.size());
-    m_out["testcases"] = std::move(m_tests);
-    return {{"nvbandwidth", std::move(m_out)}};
-  }
-
-private:
-  void read_line(std::size_t at) {
-    const std::string_view line = m_lines[at];
-    const auto after = [&](std::string_view begin) {
-      return line.starts_with(begin) ? std::optional(trimmed(line.substr(begin.size())))
-                                     : std::nullopt;
-    };
-    const auto named = [&](std::string_view begin) { // "Running host_to_device_memcpy_ce."
-      auto name = after(begin);
-      const bool one = name && name->ends_with('.') && !contains(*name, " ");
-      return one ? std::optional(std::string(name->substr(0, name->size() - 1))) : std::nullopt;
-    };
-    if (const auto version = after("nvbandwidth Version:")) {
-      m_out["version"] = *version;
-    } else if (const auto driver = after("Driver Version:")) {
-      m_out["Driver Version"] = *driver;
-    } else if (const auto runtime = after("CUDA Runtime Version:")) {
-      m_out["CUDA Runtime Version"] = *runtime;
-    } else if (const auto device = after("Device "); device && m_name.empty()) {
-      if (const std::size_t colon = device->find(':'); colon != device->npos) {
-        m_devices.say(m_lines, at, std::string(device->substr(0, colon)),
-                      fmt::format("device {}", one_line(*device)));
-      }
-      m_out["GPU Device list"].push_back(*device);
-    } else if (const auto running = named("Running ")) {
-      end_test(at);
-      m_name = *running;
-    } else if (const auto waived = named("Waiving ")) {
-      end_test(at);
-      m_tests.push_back({{"name", *waived}, {"status", "Waived"}});
-    } else if (!m_name.empty()) {
-      read_of_test(at);
-    } else if (is_nvbandwidth_heading(line)) {
-      m_lines.fail(at,
-                   "a matrix without the line \"Running TEST.\" above it, which names its test; "
-                   "give the tool's whole output");
-    }
-  }
-
-  /// A line behind "Running ...".
-  void read_of_test(std::size_t at) {
-    const std::string_view line = m_lines[at];
-    const std::vector<std::string_view> words = words_of(line);
-    if (contains(line, "(GB/s)") || contains(line, "(ns)")) {
-      m_description = line;
-      m_heading = at;
-      m_columns = 0;
-    } else if (line.starts_with("SUM ")) {
-      end_test(at);
-    } else if (line.starts_with("Waived") || line.starts_with("WAIVED")) {
-      m_tests.push_back({{"name", std::exchange(m_name, "")}, {"status", "Waived"}});
-    } else if (words.empty() || m_description.empty() || !index_of(words.front())) {
-      m_columns = words.empty() ? m_columns : 0; // of other words no row follows
-    } else if (m_columns == 0) {
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        if (index_of(words[i]) != static_cast<int>(i)) {
-          m_lines.fail(at, fmt::format("the columns of {} must be GPUs 0, 1 and so on; give the "
-                                       "tool's output as it is",
-                                       m_name));
-        }
-      }
-      m_columns = words.size();
-    } else if (words.size() < m_columns + 1 && at + 1 == m_lines.size()) {
-      m_rows = Json::array(); // cut off
-    } else if (words.size() != m_columns + 1) {
-      m_lines.fail(at, fmt::format("a row of {} has {} values, but there are {} columns; was the "
-                                   "line cut off? Give the tool's whole output",
-                                   m_name, words.size() - 1, m_columns));
-    } else {
-      m_rows.push_back(Json::array());
-      for (std::size_t i = 1; i < words.size(); ++i) {
-        if (words[i] != "N/A") {
-          static_cast<void>(m_lines.number(at, words[i], fmt::format("a value of {}", m_name)));
-        }
-        m_rows.back().push_back(words[i]);
-      }
-    }
-  }
-
-  /// A test that was begun has its numbers, or died.
-  void end_test(std::size_t at) {
-    if (m_name.empty()) {
-      return;
-    }
-    if (at >= m_lines.size() && !is_whole()) { // the run ended in it
-      m_collector.cut_off(m_lines, at,
-                          fmt::format("the file ends before all numbers of {}", m_name));
-      m_rows = Json::array();
-    }
-    Json test{{"name", m_name}, {"status", m_rows.empty() ? "Error" : "Passed"}};
-    if (!m_rows.empty()) {
-      check_matrix();
-      test["bandwidth_description"] = m_description;
-      test["bandwidth_matrix"] = std::move(m_rows);
-    }
-    m_tests.push_back(std::move(test));
-    m_name.clear();
-    m_description.clear();
-    m_rows = Json::array();
-    m_columns = 0;
-  }
-
-  [[nodiscard]] bool is_whole() const {
-    const auto test = test_named(m_name);
-    return !m_rows.empty() &&
-           (!test || matrices_of(*test, m_description, m_rows.size(), m_rows.front().size()) > 0);
-  }
-
-  void check_matrix() {
-    const auto test = test_named(m_name);
-    const std::size_t rows = m_rows.size(), columns = m_rows.front().size();
-    if (test && matrices_of(*test, m_description, rows, columns) == 0) {
-      m_lines.fail(
-          m_heading,
-          fmt::format("{} rows of {} values are below this, which {} cannot have; give the "
-                      "tool's whole output",
-                      rows, columns, m_name));
-    }
-    if (test) {
-      m_devices.say(m_lines, m_heading, "count", counted(columns, "GPU"));
-    }
-  }
-
-  const TextLines& m_lines;
-  Collector& m_collector;
-  Devices m_devices;
-  Json m_out = Json::object(), m_tests = Json::array();
-  std::string m_name; ///< of the test whose numbers follow; empty: none
-  std::string m_description;
-  std::size_t m_heading = 0;   ///< its line
-  std::size_t m_columns = 0;   ///< of the matrix in hand; 0: it has not begun
-  Json m_rows = Json::array(); ///< of all matrices of the test, one below the other
-};
 
 /// A value of the matrix; absent for "N/A".
 std::optional<double> value_of(const JsonView& view) {
@@ -236,13 +79,10 @@ std::optional<double> value_of(const JsonView& view) {
     return view.non_negative();
   }
   const std::string text = view.string();
-  if (text == "N/A") {
-    return std::nullopt;
-  }
   const auto value = finite_number(text);
-  if (!value || *value < 0) {
+  if (text != "N/A" && (!value || *value < 0)) {
     view.fail(fmt::format("is \"{}\"; must be a number that is not negative, or N/A: measure again",
-                          one_line(text)));
+                          text));
   }
   return value;
 }
@@ -253,9 +93,7 @@ Matrix matrix_of(const JsonView& view) {
   Matrix matrix;
   for (const JsonView& row : view.elements()) {
     auto& values = matrix.emplace_back();
-    for (const JsonView& value : row.elements()) {
-      values.push_back(value_of(value));
-    }
+    std::ranges::transform(row.elements(), std::back_inserter(values), value_of);
     if (values.empty() || values.size() != matrix.front().size()) {
       row.fail(fmt::format("has {} values, but the first row has {}; give the tool's whole output",
                            values.size(), matrix.front().size()));
@@ -267,18 +105,150 @@ Matrix matrix_of(const JsonView& view) {
   return matrix;
 }
 
-class NvbandwidthReader {
+/// What the tool prints for people becomes the document that it prints with --json.
+class NvbandwidthReader : public LogReader {
 public:
-  explicit NvbandwidthReader(Collector& out) : m_out(out) {}
+  NvbandwidthReader(const TextLines& lines, const ImportOptions& options)
+      : LogReader(lines, options, "nvbandwidth",
+                  "copies between the host and a GPU, between GPUs and inside a GPU, and "
+                  "latencies") {}
 
-  Profile read(std::string_view text, const Json& json, const std::string& file) {
-    const JsonView root(json, file);
+  Profile read_json() {
+    document(parse_json(only_json(m_lines.text()), m_lines.file()));
+    return finish();
+  }
+
+private:
+  // ---- for people
+
+  void line(const Line& line) override {
+    const auto named = [&](std::string_view begin) { // "Running host_to_device_memcpy_ce."
+      return line.words.size() == 2 && line[0] == begin && line[1].ends_with('.')
+                 ? std::string(line[1].substr(0, line[1].size() - 1))
+                 : "";
+    };
+    for (const char* const fact : {"version", "Driver Version", "CUDA Runtime Version"}) {
+      const std::string begin = *fact == 'v' ? "nvbandwidth Version:" : fact + std::string(":");
+      if (const auto value = line.behind(begin)) {
+        m_document[fact] = *value;
+        return;
+      }
+    }
+    if (const auto device = line.behind("Device "); device && m_name.empty()) {
+      if (const std::size_t colon = device->find(':'); colon != device->npos) {
+        m_devices.say(line, std::string(device->substr(0, colon)),
+                      fmt::format("device {}", one_line(*device)));
+      }
+      m_document["GPU Device list"].push_back(*device);
+    } else if (const std::string running = named("Running"); !running.empty()) {
+      end_test(line.at);
+      m_name = running;
+    } else if (const std::string waived = named("Waiving"); !waived.empty()) {
+      end_test(line.at);
+      m_tests.push_back({{"name", waived}, {"status", "Waived"}});
+    } else if (!m_name.empty()) {
+      line_of_test(line);
+    } else if (line.text.starts_with("mem") && contains(line.text, "GPU(column)")) {
+      line.fail("a matrix without the line \"Running TEST.\" above it, which names its test; give "
+                "the tool's whole output");
+    }
+  }
+
+  void end() override {
+    end_test(m_lines.size());
+    m_document["testcases"] = std::move(m_tests);
+    document({{"nvbandwidth", std::move(m_document)}});
+  }
+
+  /// A line behind "Running ...".
+  void line_of_test(const Line& line) {
+    if (contains(line.text, "(GB/s)") || contains(line.text, "(ns)")) {
+      m_description = line.text;
+      m_heading = line.at;
+      m_columns = 0;
+    } else if (line.text.starts_with("SUM ")) {
+      end_test(line.at);
+    } else if (line.text.starts_with("Waived") || line.text.starts_with("WAIVED")) {
+      m_tests.push_back({{"name", std::exchange(m_name, "")}, {"status", "Waived"}});
+    } else if (m_description.empty() || !index_of(line[0])) {
+      m_columns = 0; // of other words no row follows
+    } else if (m_columns == 0) {
+      m_columns = line.words.size();
+      for (std::size_t i = 0; i < m_columns; ++i) {
+        if (index_of(line[i]) != static_cast<int>(i)) {
+          line.fail(fmt::format("the columns of {} must be GPUs 0, 1 and so on; give the tool's "
+                                "output as it is",
+                                m_name));
+        }
+      }
+    } else if (line.words.size() < m_columns + 1 && line.at + 1 == m_lines.size()) {
+      m_rows = Json::array(); // cut off
+    } else if (line.words.size() != m_columns + 1) {
+      line.fail_as_cut(fmt::format("a row of {} has {} values, but there are {} columns", m_name,
+                                   line.words.size() - 1, m_columns));
+    } else {
+      Json& row = m_rows.emplace_back(Json::array());
+      for (std::size_t i = 1; i < line.words.size(); ++i) {
+        if (line[i] != "N/A") {
+          static_cast<void>(line.number(line[i], fmt::format("a value of {}", m_name)));
+        }
+        row.push_back(line[i]);
+      }
+    }
+  }
+
+  /// A test that was begun has its numbers, or died.
+  void end_test(std::size_t at) {
+    if (m_name.empty()) {
+      return;
+    }
+    const std::size_t rows = m_rows.size(), columns = m_rows.empty() ? 0 : m_rows[0].size();
+    const bool known = ends_of(m_name).has_value();
+    const bool whole =
+        rows > 0 && (!known || matrices_of(m_name, m_description, rows, columns) > 0);
+    if (at >= m_lines.size() && !whole) { // the run ended in it
+      cut_off(at, fmt::format("the file ends before all numbers of {}", m_name));
+      m_rows = Json::array();
+    }
+    Json test{{"name", m_name}, {"status", m_rows.empty() ? "Error" : "Passed"}};
+    if (!m_rows.empty()) {
+      const Line heading(m_lines, m_heading);
+      if (!whole) {
+        heading.fail(fmt::format("{} rows of {} values are below this, which {} cannot have; give "
+                                 "the tool's whole output",
+                                 rows, columns, m_name));
+      }
+      if (known) {
+        m_devices.say(heading, "count", counted(columns, "GPU"));
+      }
+      test["bandwidth_description"] = std::exchange(m_description, "");
+      test["bandwidth_matrix"] = std::exchange(m_rows, Json::array());
+    }
+    m_tests.push_back(std::move(test));
+    m_name.clear();
+    m_description.clear();
+    m_columns = 0;
+  }
+
+  // ---- the document
+
+  void document(const Json& json) {
+    const JsonView root(json, m_lines.file());
     const JsonView view = root.at("nvbandwidth");
+    const auto text = [](const JsonView& from, const char* key) {
+      const auto value = from.find(key);
+      return value && value->raw().is_string() ? value->string() : "";
+    };
     if (const auto error = view.find("error")) {
       error->fail(fmt::format("the tool says: {}; give the output of a run that worked",
-                              one_line(error->raw().dump())));
+                              error->raw().dump()));
     }
-    devices(view);
+    for (const char* key : {"GPU Device list", "GPU Device info"}) {
+      const auto list = view.find(key);
+      for (const Json& item : list && list->raw().is_array() ? list->raw() : Json::array()) {
+        device(item.is_string() ? item.get<std::string>() : "");
+      }
+    }
     for (const auto& [key, name] :
          {std::pair("CUDA Runtime Version", "nvbandwidth CUDA runtime"),
           std::pair("Driver Version", "nvbandwidth driver"), std::pair("warning", "nvbandwidth")}) {
@@ -286,169 +256,122 @@ public:
         m_out.note(name, value->raw().is_string() ? value->string() : value->raw().dump());
       }
     }
-    if (const auto host = view.find("Hostname"); host && host->raw().is_string()) {
-      m_out.host_name(m_out.machine(), host->string());
-    }
+    m_out.host_name(m_out.machine(), text(view, "Hostname"));
+    m_version = one_line(text(view, "version"));
     for (const JsonView& testcase : view.at("testcases").elements()) {
-      if (!read_test(testcase)) {
-        m_out.left_out(testcase.at("name").string());
+      const std::string name = testcase.at("name").name();
+      const std::string status = testcase.at("status").string();
+      if (!ends_of(name) || !is_plain_word(name)) {
+        m_out.left_out(name);
+      } else if (status == "Passed") {
+        passed(testcase, name);
+      } else {
+        const bool waived = status == "Waived";
+        const std::string error = text(testcase, "error");
+        m_out.absent({.test = name, .from = m_out.machine()},
+                     contains(name, "latency") ? k_time : k_rate,
+                     waived ? CellStatus::unsupported : CellStatus::failed,
+                     waived ? "nvbandwidth waived it: nothing here that it could run on"
+                            : one_line(fmt::format("nvbandwidth says {}{}{}", status,
+                                                   error.empty() ? "" : ": ", error)));
       }
     }
-    const auto version = view.find("version");
-    const std::string number = version && version->raw().is_string() ? version->string() : "";
-    return m_out.finish(
-        number.empty() ? "nvbandwidth" : fmt::format("nvbandwidth {}", one_line(number)), text,
-        "copies between the host and a GPU, between GPUs and inside a GPU, and latencies");
   }
 
-private:
   /// "0: NVIDIA H100 80GB HBM3 (00000000:07:00): (host)"
-  void devices(const JsonView& view) {
-    for (const char* key : {"GPU Device list", "GPU Device info"}) {
-      const auto list = view.find(key);
-      if (!list || !list->raw().is_array()) {
-        continue;
-      }
-      for (const JsonView& item : list->elements()) {
-        if (!item.raw().is_string()) {
-          continue;
-        }
-        const std::string text = item.string();
-        const std::size_t colon = text.find(": ");
-        const std::size_t open = text.find(" (", std::min(colon, text.size()));
-        const auto index = index_of(std::string_view(text).substr(0, std::min(colon, text.size())));
-        if (!index || colon == text.npos) {
-          continue;
-        }
-        const std::string name =
-            text.substr(colon + 2, open == text.npos ? text.npos : open - colon - 2);
-        m_out.describe_gpu(
-            m_out.gpu(*index), name,
-            open == text.npos ? "" : pci_address(std::string_view(text).substr(open + 2)));
-      }
+  void device(std::string_view text) {
+    const std::size_t colon = text.find(": "), open = text.find(" (", std::min(colon, text.size()));
+    if (const auto index = index_of(text.substr(0, colon)); index && colon != text.npos) {
+      m_out.describe_gpu(m_out.gpu(*index), text.substr(colon + 2, open - colon - 2),
+                         open == text.npos ? "" : pci_address(text.substr(open + 2)));
     }
   }
 
-  /// False when the test is not known.
-  bool read_test(const JsonView& testcase) {
-    const std::string name = testcase.at("name").name();
-    const std::string status = testcase.at("status").string();
-    const auto test = test_named(name);
-    if (!test || !is_plain_word(name)) {
-      return false;
-    }
-    if (status != "Passed") {
-      const auto error = testcase.find("error");
-      CellKey key;
-      key.test = name;
-      key.from = m_out.machine();
-      m_out.absent(key, contains(name, "latency") ? k_time : k_rate,
-                   status == "Waived" ? CellStatus::unsupported : CellStatus::failed,
-                   status == "Waived" ? "nvbandwidth waived it: nothing here that it could run on"
-                                      : fmt::format("nvbandwidth says {}{}", one_line(status),
-                                                    error && error->raw().is_string()
-                                                        ? ": " + one_line(error->string())
-                                                        : ""));
-      return true;
-    }
+  void passed(const JsonView& testcase, const std::string& name) {
     const JsonView description = testcase.at("bandwidth_description");
     const std::string text = description.string();
     const bool nanoseconds = contains(text, "(ns)");
     if (!nanoseconds && !contains(text, "(GB/s)")) {
       description.fail(fmt::format("is \"{}\", without (GB/s) or (ns); reckon does not know this "
                                    "version of nvbandwidth",
-                                   one_line(text)));
+                                   text));
     }
     const JsonView view = testcase.at("bandwidth_matrix");
     const Matrix matrix = matrix_of(view);
     const std::size_t columns = matrix.front().size();
-    const std::size_t matrices = matrices_of(*test, text, matrix.size(), columns);
+    const std::size_t matrices = matrices_of(name, text, matrix.size(), columns);
     if (matrices == 0) {
       view.fail(fmt::format("has {} rows of {} values, which {} cannot have; give the tool's whole "
                             "output",
                             matrix.size(), columns, name));
     }
-    const bool three = matrices == 3;
+    const bool sums = matrices == 3;
     const std::size_t rows = matrix.size() / matrices;
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
-        const auto& value = matrix[row + (three ? 2 * rows : 0)][column];
-        std::string remark;
-        if (three && matrix[row][column] && matrix[row + rows][column]) {
+        std::string remark = goes_both_ways(name) && !sums && !nanoseconds
+                                 ? "of one way, while the other is in use too"
+                                 : "";
+        if (sums && matrix[row][column] && matrix[row + rows][column]) {
           remark = fmt::format("{} and {} GB/s", *matrix[row][column], *matrix[row + rows][column]);
         }
-        add(name, *test, three, static_cast<int>(row), static_cast<int>(column), value, nanoseconds,
-            std::move(remark));
+        CellKey key = key_of(name, static_cast<int>(row), static_cast<int>(column));
+        if (nanoseconds) {
+          key.state.clear();
+        } else {
+          key.direction = sums ? k_two_way : k_one_way;
+        }
+        add(key, nanoseconds, matrix[row + (sums ? 2 * rows : 0)][column], remark);
       }
     }
-    return true;
   }
 
-  void add(const std::string& name, const Test& test, bool is_sum, int row, int column,
-           const std::optional<double>& value, bool nanoseconds, std::string remark) {
-    CellKey key;
-    key.test = name;
-    const std::string gpu = m_out.gpu(column);
-    switch (test.ends) {
-    case Ends::host_to_gpu:
-    case Ends::all_to_one:
-      key.from = m_out.machine();
-      key.to = gpu;
-      break;
-    case Ends::gpu_to_host:
-    case Ends::gpu_of_host:
-    case Ends::one_to_all:
-      key.from = gpu;
-      key.to = m_out.machine();
-      break;
-    case Ends::inside:
-      key.from = key.to = gpu;
-      break;
-    case Ends::pairs:
-      // The row's GPU is the one that copies, so that bytes of a read come from the column. (The
-      // arrows in the descriptions of read and write point the other way.) A thread of the row's
-      // GPU loads what the latency is of.
-      key.from = test.reads && !test.both_ways ? gpu : m_out.gpu(row);
-      key.to = test.reads && !test.both_ways ? m_out.gpu(row) : gpu;
-      break;
+  CellKey key_of(const std::string& name, int row, int column) {
+    const Ends ends = *ends_of(name);
+    CellKey key{.test = name, .from = m_out.machine(), .to = m_out.gpu(column), .state = "pinned"};
+    if (ends == Ends::inside) {
+      key.from = key.to;
+      key.state = "";
+    } else if (ends == Ends::pairs) {
+      key.from = m_out.gpu(row);
     }
-    if (!nanoseconds) {
-      const bool two_gpus = test.ends == Ends::pairs || test.ends == Ends::one_to_all ||
-                            test.ends == Ends::all_to_one;
-      key.direction = is_sum ? "two_way" : "one_way";
-      key.state = test.ends == Ends::inside ? "" : two_gpus ? "peer" : "pinned";
-      if (test.both_ways && !is_sum) {
-        remark = "of one way, while the other is in use too";
-      }
+    if (ends == Ends::pairs || name.starts_with("one_to_all_") || name.starts_with("all_to_one_")) {
+      key.state = "peer";
     }
+    // The row's GPU is the one that copies, so that bytes of a read come from the column. (The
+    // arrows in the descriptions of read and write point the other way.) A thread of the row's
+    // GPU loads what the latency is of.
+    const bool read = ends == Ends::pairs && contains(name, "_read_") && !goes_both_ways(name);
+    if (ends == Ends::gpu_to_host || read) {
+      key.from.swap(key.to);
+    }
+    return key;
+  }
+
+  void add(const CellKey& key, bool nanoseconds, const std::optional<double>& value,
+           const std::string& remark) {
     const std::string_view unit = nanoseconds ? k_time : k_rate;
-    const bool itself = test.ends == Ends::pairs && row == column;
     if (value && *value > 0) {
       m_out.add(key, unit, *value * (nanoseconds ? 1e-9 : 1e9), remark);
-    } else if (!itself) {
+    } else if (ends_of(key.test) != Ends::pairs || key.from != key.to) {
       m_out.absent(key, unit, value ? CellStatus::failed : CellStatus::unsupported,
                    value ? "nvbandwidth prints 0" : "N/A: no peer access between the two");
     }
   }
 
-  Collector& m_out;
+  Json m_document = Json::object(), m_tests = Json::array();
+  std::string m_name; ///< of the test whose numbers follow; empty: none
+  std::string m_description;
+  std::size_t m_heading = 0;   ///< its line
+  std::size_t m_columns = 0;   ///< of the matrix in hand; 0: it has not begun
+  Json m_rows = Json::array(); ///< of all matrices of the test, one below the other
 };
 
 } // namespace
 
-/// "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"
-bool is_nvbandwidth_heading(std::string_view line) {
-  return line.starts_with("mem") && contains(line, "GPU(column)") &&
-         (contains(line, "(GB/s)") || contains(line, "(ns)"));
-}
-
-Profile read_nvbandwidth(std::string_view text, const std::string& file,
-                         const ImportOptions& options) {
-  const TextLines lines(text, file);
-  Collector out(file, options);
-  const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(lines.text()), file)
-                                                      : PlainText(lines, out).document();
-  return NvbandwidthReader(out).read(text, json, file);
+Profile read_nvbandwidth(const TextLines& lines, const ImportOptions& options) {
+  NvbandwidthReader reader(lines, options);
+  return contains(lines.raw(), "\"nvbandwidth\"") ? reader.read_json() : reader.read();
 }
 
 } // namespace reckon::import_detail

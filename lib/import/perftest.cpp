@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "import/log_reader.hpp"
 #include "import/message_cells.hpp"
 
 #include <fmt/format.h>
@@ -66,21 +67,19 @@ std::optional<PerftestTest> test_titled(std::string_view line) {
 }
 
 /// "ib_write_bw -b -d mlx5_0 host"
-std::optional<PerftestTest> test_called(const std::vector<std::string_view>& words) {
-  for (const std::string_view word : words) {
+std::optional<PerftestTest> test_called(const Line& line) {
+  for (const std::string_view word : line.words) {
     const std::string_view name = word.substr(word.find_last_of('/') + 1);
-    const auto found = std::find_if(k_verbs.begin(), k_verbs.end(), [&](const Verb& v) {
-      return !v.command.empty() && name.starts_with(v.command) &&
-             (name.substr(v.command.size()) == "_bw" || name.substr(v.command.size()) == "_lat");
-    });
-    if (found != k_verbs.end()) {
-      const auto has = [&](std::string_view flag) {
-        return std::find(words.begin(), words.end(), flag) != words.end();
-      };
-      return PerftestTest{.verb = &*found,
-                          .latency = name.ends_with("_lat"),
-                          .two_way = has("-b") || has("--bidirectional"),
-                          .title = one_line(name)};
+    for (const Verb& verb : k_verbs) {
+      const std::string_view end = !verb.command.empty() && name.starts_with(verb.command)
+                                       ? name.substr(verb.command.size())
+                                       : "";
+      if (end == "_bw" || end == "_lat") {
+        return PerftestTest{.verb = &verb,
+                            .latency = end == "_lat",
+                            .two_way = line.has("-b") || line.has("--bidirectional"),
+                            .title = one_line(name)};
+      }
     }
   }
   return std::nullopt;
@@ -91,42 +90,35 @@ bool is_column(std::string_view word) {
   return contains(word, "[") || word.starts_with('#') || word == "iterations" || word == "tps";
 }
 
-bool is_digits(std::string_view word) {
-  return word.find_first_not_of("0123456789") == word.npos;
-}
-
 /// The GPU that a process takes, by what it prints before its test.
 class GpuLines {
 public:
-  void line(std::string_view line) {
-    const std::vector<std::string_view> words = words_of(line);
-    const auto after = [&](std::string_view begin) {
-      const std::size_t at = line.find(begin);
-      return at == line.npos ? std::string_view() : line.substr(at + begin.size());
+  void line(const Line& line) {
+    const auto between = [&](std::string_view begin, std::string_view end) {
+      const std::size_t at = line.text.find(begin), from = at + begin.size();
+      return at == line.text.npos ? std::string_view()
+                                  : line.text.substr(from, line.text.rfind(end) - from);
     };
-    if (line.starts_with("initializing ") && words.size() == 2) { // CUDA, MUSA, MLU
-      const std::string full = std::move(m_full);
-      *this = {};
-      m_full = full;
-    } else if (words.size() == 7 && words[1] == "device" && words[3] == "PCIe") {
+    if (line[0] == "initializing" && line.words.size() == 2) { // CUDA, MUSA, MLU
+      m_listed.clear();
+      m_gpu.reset();
+    } else if (line[1] == "device" && line[3] == "PCIe" && line.words.size() == 7) {
       // "CUDA device 0: PCIe address is 17:00"
-      m_listed.emplace_back(words[2].substr(0, words[2].size() - 1), words[6]);
-    } else if (line.starts_with("Got PCIe address of: ")) {
-      m_full = words.back();
-    } else if (line.starts_with("Picking device No. ")) {
-      take(words.back());
-    } else if (m_gpu && contains(line, "device name = [")) {
-      const std::string_view name = after("device name = [");
-      m_gpu->name = name.substr(0, name.rfind(']'));
-    } else if (line.starts_with("Using ROCm Device with ID: ")) {
-      const std::string_view rest = after("ID: "), name = after("Name: "),
-                             bus = after("Bus ID: 0x");
-      take(rest.substr(0, rest.find(',')));
+      m_listed.emplace_back(line[2].substr(0, line[2].size() - 1), line[6]);
+    } else if (line.behind("Got PCIe address of: ")) {
+      m_full = line.words.back();
+    } else if (line.behind("Picking device No. ")) {
+      take(line.words.back());
+    } else if (m_gpu && contains(line.text, "device name = [")) {
+      m_gpu->name = between("device name = [", "]");
+    } else if (line.behind("Using ROCm Device with ID: ")) {
+      take(line[5].substr(0, line[5].find(',')));
       if (m_gpu) {
-        m_gpu->name = name.substr(0, name.find(", PCI Bus ID"));
+        const std::string_view bus = between("Bus ID: 0x", "");
+        m_gpu->name = between("Name: ", ", PCI Bus ID");
         m_gpu->address = pci_address("0", bus.substr(0, bus.find(',')), "0");
       }
-    } else if (contains(line, "for type CUDA_MEM_MALLOC")) { // memory of the host
+    } else if (contains(line.text, "for type CUDA_MEM_MALLOC")) { // memory of the host
       m_gpu.reset();
     }
   }
@@ -147,8 +139,8 @@ private:
     for (const auto& [listed, address] : m_listed) {
       bus = listed == number ? address : bus;
     }
-    const bool one = std::count_if(m_listed.begin(), m_listed.end(),
-                                   [&](const auto& gpu) { return gpu.second == bus; }) == 1;
+    const bool one =
+        std::ranges::count(m_listed, bus, &std::pair<std::string, std::string>::second) == 1;
     m_gpu->address = !m_full.empty() ? pci_address(m_full)
                      : one           ? pci_address(fmt::format("0:{}", bus))
                                      : "";
@@ -159,33 +151,17 @@ private:
   std::optional<GpuEnd> m_gpu;
 };
 
-class PerftestReader {
+class PerftestReader : public LogReader {
 public:
   PerftestReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options), m_cells(lines, options, m_out) {}
-
-  Profile read(std::string_view text) {
-    for (std::size_t at = 0; at < m_lines.size(); ++at) {
-      line(at);
-    }
-    end_table();
-    if (!m_any_table) {
-      m_lines.fail(m_lines.size(), "there is no table (#bytes, #iterations, ...); was the file cut "
-                                   "off? Give the tool's whole output");
-    }
-    if (!m_any_rows && m_empty) {
-      m_lines.fail(*m_empty, "there are no rows below this; was the file cut off, or is it of a "
-                             "server that prints none? Give the client's whole output");
-    }
-    return finish(text);
-  }
+      : LogReader(lines, options, "perftest", "ib_write, ib_send and ib_read, each _bw and _lat"),
+        m_cells(lines, options, m_out) {}
 
   /// What --out_json wrote: one row.
-  Profile read_json(std::string_view text) {
+  Profile read_json() {
     const Json json = parse_json(m_lines.text(), m_lines.file());
     const JsonView root(json, m_lines.file());
-    const JsonView info = root.at("test_info");
-    const JsonView results = root.at("results");
+    const JsonView info = root.at("test_info"), results = root.at("results");
     m_test = test_titled(info.at("test").string());
     if (!m_test) {
       info.at("test").fail("must be a test of perftest, as RDMA_Write_BW_Test");
@@ -193,185 +169,176 @@ public:
     if (const auto type = info.find("Connection_type")) {
       m_test->connection = type->name();
     }
-    if (const auto qps = info.find("Number_of_qps")) {
-      m_test->qps = qps->count();
-    }
-    if (const auto depth = info.find("TX_depth")) {
-      m_test->depth = depth->count();
-    }
-    m_table = {};
+    const auto number = [&](const char* name, std::uint64_t known) {
+      const auto said = info.find(name);
+      return said ? said->count() : known;
+    };
+    m_test->qps = number("Number_of_qps", m_test->qps);
+    m_test->depth = number("TX_depth", m_test->depth);
     const std::uint64_t bytes = results.at("MsgSize").count();
-    if (m_test->latency) {
-      const auto typical = results.find("t_typical");
-      const JsonView time = typical ? *typical : results.at("t_avg");
-      m_table.rows.push_back({bytes, time.non_negative() * 1e-6});
-      m_others = true;
-    } else {
-      const JsonView rate = results.at("BW_average");
-      m_table.rows.push_back({bytes, rate.non_negative() * unit_of(results, bytes)});
-    }
+    const JsonView value = results.at(!m_test->latency            ? "BW_average"
+                                      : results.find("t_typical") ? "t_typical"
+                                                                  : "t_avg");
+    const double unit = m_test->latency ? 1e-6 : unit_of(results, bytes);
+    m_table.rows.push_back({bytes, value.non_negative() * unit});
     if (const auto rocm = info.find("Use_ROCm_memory"); rocm && rocm->string() == "ON") {
       m_test->gpu = GpuEnd{};
       m_table.remark = "which GPU is not said: the first";
     }
     for (const char* const name : {"cuda_device", "musa_device"}) {
-      if (const auto gpu = info.find(name)) {
+      if (info.find(name)) {
         m_test->gpu =
-            GpuEnd{.number = static_cast<int>(std::min<std::uint64_t>(gpu->count(), 999))};
+            GpuEnd{.number = static_cast<int>(std::min<std::uint64_t>(number(name, 0), 999))};
       }
     }
-    m_columns = 1;
-    end_table();
-    return finish(text);
+    m_columns = {"MsgSize"};
+    m_last_table = 0;
+    m_others = m_test->latency;
+    end();
+    return finish();
   }
 
 private:
-  void line(std::size_t at) {
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    if (words.empty()) {
-      return;
-    }
-    m_gpu.line(m_lines[at]);
-    m_server = m_server || contains(m_lines[at], "Waiting for client to connect");
-    std::optional<PerftestTest> test = test_titled(m_lines[at]);
-    test = test ? test : test_called(words);
+  void line(const Line& line) override {
+    m_gpu.line(line);
+    m_server = m_server || contains(line.text, "Waiting for client to connect");
+    std::optional<PerftestTest> test = test_titled(line.text);
+    test = test ? test : test_called(line);
     if (test) {
       end_table();
       m_test = test;
-    } else if (m_test && m_columns == 0) {
-      setting(at);
+    } else if (m_test && m_columns.empty()) {
+      setting(line);
     }
-    if (words[0] == "#bytes") {
-      begin_table(at, words);
-    } else if (m_columns > 0 && words[0].starts_with("---")) {
-      m_cut.goes_on();
+    if (line[0] == "#bytes") {
+      begin_table(line);
+    } else if (!m_columns.empty() && line[0].starts_with("---")) {
+      goes_on();
       end_table();
-    } else if (m_columns > 0 && is_digits(words[0])) {
-      row(at, words);
+    } else if (!m_columns.empty() && is_digits(line[0])) {
+      row(line);
+    }
+  }
+
+  void end() override {
+    end_table();
+    if (!m_last_table) {
+      Line(m_lines, m_lines.size()).fail_as_cut("there is no table (#bytes, #iterations, ...)");
+    }
+    if (!m_any_rows && m_empty) {
+      m_lines.fail(*m_empty, "there are no rows below this; was the file cut off, or is it of a "
+                             "server that prints none? Give the client's whole output");
+    }
+    for (const auto& [read, table] : m_read) {
+      add(read, table);
+    }
+    if (m_others) {
+      m_out.left_out("smallest and largest times, deviations, percentiles");
     }
   }
 
   /// " Number of qps   : 2            Transport type : IB"
-  void setting(std::size_t at) {
+  void setting(const Line& line) {
     const auto value = [&](std::string_view name) {
-      const std::string_view line = m_lines[at];
-      const std::size_t begin = line.find(name);
-      const std::size_t colon = begin == line.npos ? begin : line.find(':', begin);
-      const std::vector<std::string_view> words =
-          colon == line.npos ? std::vector<std::string_view>() : words_of(line.substr(colon + 1));
+      const std::size_t begin = line.text.find(name);
+      const std::size_t colon = begin == line.text.npos ? begin : line.text.find(':', begin);
+      const auto words = words_of(colon == line.text.npos ? "" : line.text.substr(colon + 1));
       return words.empty() ? std::string_view() : words.front();
     };
-    if (const std::string_view type = value("Connection type"); !type.empty()) {
-      m_test->connection = quoted(type);
+    for (const auto& [name, text] : {std::pair("Connection type", &m_test->connection),
+                                     std::pair("Device", &m_test->device)}) {
+      *text = value(name).empty() ? *text : quoted(value(name));
     }
-    if (const std::string_view qps = value("Number of qps"); !qps.empty()) {
-      m_test->qps = m_lines.count(at, qps, "Number of qps");
+    for (const auto& [name, number] :
+         {std::pair("Number of qps", &m_test->qps), std::pair("TX depth", &m_test->depth)}) {
+      *number = value(name).empty() ? *number : line.count(value(name), name);
     }
-    if (const std::string_view depth = value("TX depth"); !depth.empty()) {
-      m_test->depth = m_lines.count(at, depth, "TX depth");
-    }
-    if (const std::string_view device = value("Device"); !device.empty()) {
-      m_test->device = quoted(device);
-    }
-    const std::vector<std::string_view> words = words_of(m_lines[at]);
-    if (words.size() > 2 && words[1] == "address:") {
-      std::string& address = words[0] == "local" ? m_test->local : m_test->remote;
-      address += fmt::format(" {}", fmt::join(words.begin() + 2, words.end(), " "));
+    if (line[1] == "address:" && line.words.size() > 2) {
+      std::string& address = line[0] == "local" ? m_test->local : m_test->remote;
+      address += fmt::format(" {}", fmt::join(line.words.begin() + 2, line.words.end(), " "));
     }
   }
 
-  void begin_table(std::size_t at, const std::vector<std::string_view>& words) {
+  void begin_table(const Line& line) {
     end_table();
     if (!m_test) {
-      m_lines.fail(at, "a table begins, but no line above says of which test (\"RDMA_Write BW "
-                       "Test\", or the command ib_write_bw); give the tool's whole output");
+      line.fail("a table begins, but no line above says of which test (\"RDMA_Write BW Test\", or "
+                "the command ib_write_bw); give the tool's whole output");
     }
-    m_any_table = true;
+    m_last_table = line.at;
     m_test->gpu = m_gpu.take();
     m_test->server = std::exchange(m_server, false);
     if (!m_test->local.empty()) {
       m_memory[m_test->local] = m_test->gpu;
     }
     m_table = {};
-    m_table.line = at;
-    m_message_rate.reset();
-    std::optional<std::size_t> average, typical, mean;
-    for (const std::string_view word : words) {
-      if (!is_column(word)) {
-        continue;
+    m_table.line = line.at;
+    for (const std::string_view word : line.words) {
+      if (word == "#sl" || (is_column(word) && contains(word, "Port"))) {
+        line.fail(fmt::format("the column {} says that rows are of several {}; measure each by "
+                              "itself",
+                              quoted(word), word == "#sl" ? "service levels" : "ports"));
       }
-      if (word == "#sl" || contains(word, "Port")) {
-        m_lines.fail(at, fmt::format("the column {} says that rows are of several {}; measure each "
-                                     "by itself",
-                                     quoted(word), word == "#sl" ? "service levels" : "ports"));
-      }
-      const std::size_t column = m_columns++;
-      if (word.starts_with("average[")) {
-        average = column;
-        m_unit = word == "average[Gb/sec]"                                 ? k_gigabit
-                 : word == "average[MB/sec]" || word == "average[MiB/sec]" ? k_mib
-                                                                           : 0;
-      } else if (word.starts_with("MsgRate[")) {
-        m_message_rate = column;
-      } else if (word == "t_typical[usec]") {
-        typical = column;
-      } else if (word == "t_avg[usec]") {
-        mean = column;
+      if (is_column(word)) {
+        m_columns.emplace_back(word);
       }
     }
-    const auto value = !m_test->latency ? average : typical ? typical : mean;
-    if (!value || (!m_test->latency && m_unit == 0)) {
-      m_lines.fail(at, m_test->latency
-                           ? "a table of times must have t_typical[usec] or t_avg[usec]; was the "
-                             "line cut off? Give the tool's whole output"
-                           : "a table of rates must have BW average[MB/sec], [MiB/sec] or "
-                             "[Gb/sec]; was the line cut off? Give the tool's whole output");
+    const auto average = column("average["), typical = column("t_typical[usec]");
+    const auto value = !m_test->latency ? average : typical ? typical : column("t_avg[usec]");
+    const std::string name = average ? m_columns[*average] : "";
+    m_unit = m_test->latency                                           ? 1e-6
+             : name == "average[Gb/sec]"                               ? k_gigabit
+             : name == "average[MB/sec]" || name == "average[MiB/sec]" ? k_mib
+                                                                       : 0;
+    if (!value || m_unit == 0) {
+      line.fail_as_cut(m_test->latency ? "a table of times must have t_typical[usec] or t_avg[usec]"
+                                       : "a table of rates must have BW average[MB/sec], [MiB/sec] "
+                                         "or [Gb/sec]");
     }
     m_value = *value;
-    m_others = m_others || (m_test->latency && m_columns > 3);
+    m_others = m_others || (m_test->latency && m_columns.size() > 3);
   }
 
-  void row(std::size_t at, const std::vector<std::string_view>& words) {
-    m_cut.goes_on();
-    if (words.size() != m_columns || !has_decimals(words[m_value], 2) ||
-        !has_decimals(words.back(), m_message_rate == m_columns - 1 ? 6 : 2)) {
-      m_cut.found(at, fmt::format("has {} values, but the table has {} columns, or the last has "
-                                  "fewer digits than the tool prints; was the line cut off, or "
-                                  "did something else write into it? Give the tool's whole output",
-                                  words.size(), m_columns));
+  /// The last one that begins so.
+  [[nodiscard]] std::optional<std::size_t> column(std::string_view begin) const {
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < m_columns.size(); ++i) {
+      found = m_columns[i].starts_with(begin) ? i : found;
+    }
+    return found;
+  }
+
+  void row(const Line& line) {
+    const auto messages = column("MsgRate[");
+    const std::size_t digits = messages == m_columns.size() - 1 ? 6 : 2;
+    if (!is_whole(line, m_columns.size(),
+                  has_decimals(line[m_value], 2) && has_decimals(line.words.back(), digits))) {
       return;
     }
-    const std::uint64_t bytes = m_lines.count(at, words[0], "#bytes");
-    const double value = m_lines.number(at, words[m_value], m_test->latency ? "the time" : "BW");
+    const MessageRow& row = m_table.rows.emplace_back(
+        MessageRow{line.count(line[0], "#bytes"),
+                   line.number(line[m_value], m_test->latency ? "the time" : "BW") * m_unit});
     if (m_test->latency) {
-      m_table.rows.push_back({bytes, value * 1e-6});
       return;
     }
-    const double rate = value * m_unit;
-    const auto iterations = static_cast<double>(m_lines.count(at, words[1], "#iterations"));
-    m_out.took(rate > 0 ? static_cast<double>(bytes) * iterations / rate : 0);
-    if (m_message_rate) {
-      const double messages = m_lines.number(at, words[*m_message_rate], "MsgRate") * 1e6;
-      check_rate(at, rate, messages * static_cast<double>(bytes), static_cast<double>(bytes));
-    }
-    m_table.rows.push_back({bytes, rate});
-  }
-
-  /// Messages a second times their size must be the rate, or the unit is not what it seems.
-  void check_rate(std::size_t at, double rate, double by_messages, double bytes) const {
-    const double rounding = 0.006 * m_unit + 0.6 * bytes + 0.01 * rate;
-    if (std::abs(rate - by_messages) > rounding) {
-      m_lines.fail(at, fmt::format("BW average is {:.4g} GB/s, but MsgRate times #bytes gives "
-                                   "{:.4g}; give the tool's output as it is",
-                                   rate * 1e-9, by_messages * 1e-9));
+    const auto bytes = static_cast<double>(row.bytes);
+    const auto iterations = static_cast<double>(line.count(line[1], "#iterations"));
+    m_out.took(row.value > 0 ? bytes * iterations / row.value : 0);
+    if (messages) { // or the unit is not what it seems
+      const double by_messages = line.number(line[*messages], "MsgRate") * 1e6 * bytes;
+      if (std::abs(row.value - by_messages) > 0.006 * m_unit + 0.6 * bytes + 0.01 * row.value) {
+        line.fail(fmt::format("BW average is {:.4g} GB/s, but MsgRate times #bytes gives {:.4g}; "
+                              "give the tool's output as it is",
+                              row.value * 1e-9, by_messages * 1e-9));
+      }
     }
   }
 
   /// The JSON does not say the unit of its rates, but how many messages they were.
-  [[nodiscard]] double unit_of(const JsonView& results, std::uint64_t bytes) const {
+  [[nodiscard]] static double unit_of(const JsonView& results, std::uint64_t bytes) {
     const double rate = results.at("BW_average").positive();
     const double unit = results.at("MsgRate").positive() * 1e6 * static_cast<double>(bytes) / rate;
-    for (const double known : {k_mib, k_gigabit}) { // they differ by 119
+    for (const double known : {k_mib, k_gigabit}) {
       if (unit > known / 2 && unit < known * 2) {
         return known;
       }
@@ -382,7 +349,7 @@ private:
   }
 
   void end_table() {
-    if (std::exchange(m_columns, 0) == 0) {
+    if (std::exchange(m_columns, {}).empty()) {
       return;
     }
     const PerftestTest& test = *m_test;
@@ -390,8 +357,7 @@ private:
       m_out.left_out(test.title);
       return;
     }
-    const bool cut = m_cut.ends();
-    if (m_table.rows.empty() && !cut) { // a server that prints no results
+    if (!ends_in_row() && m_table.rows.empty()) { // a server that prints no results
       m_empty = m_table.line;
       return;
     }
@@ -400,15 +366,13 @@ private:
       return;
     }
     if (!test.device.empty()) {
-      m_devices.say(m_lines, m_table.line, "device", "device " + test.device);
+      m_devices.say(Line(m_lines, m_table.line), "device", "device " + test.device);
       m_cells.use_device(test.device);
     }
     const bool read = test.verb->name == "read";
     m_table.what = test.title;
-    m_table.transport = fmt::format("verbs {}", test.verb->name);
-    if (test.connection != "RC") {
-      m_table.transport += " " + test.connection;
-    }
+    m_table.transport = fmt::format("verbs {}{}", test.verb->name,
+                                    test.connection == "RC" ? "" : " " + test.connection);
     m_table.backwards = read && !test.two_way;
     if (test.latency) {
       m_table.both = !read;
@@ -431,8 +395,7 @@ private:
     if (other != m_memory.end()) {
       table.gpus[1 - own] = other->second;
     } else if (test.gpu) {
-      table.remark += (table.remark.empty() ? "" : "; ") +
-                      std::string("which memory the other end used is not said");
+      append(table.remark, "which memory the other end used is not said");
     }
     if (test.latency) {
       m_cells.times(table);
@@ -443,65 +406,39 @@ private:
 
   /// Client and server print the same run, one's local address being the other's remote one.
   bool is_first_of_its_run() {
-    const PerftestTest& test = *m_test;
-    if (test.local.empty() || test.remote.empty()) {
+    const auto& [local, remote] = std::minmax(m_test->local, m_test->remote);
+    if (local.empty()) { // one is not said
       return true;
     }
-    const auto [run, first] =
-        m_runs.try_emplace(std::minmax(test.local, test.remote), m_table.line);
+    const auto [run, first] = m_runs.try_emplace({local, remote}, m_table.line);
     if (!first) {
-      log(LogLevel::info, "{}:{}: the other end of the run in line {}, which counts once",
-          m_lines.file(), m_table.line + 1, run->second + 1);
+      log(LogLevel::info, "{}the other end of the run in line {}, which counts once",
+          m_lines.place(m_table.line), run->second + 1);
     }
     return first;
   }
 
-  Profile finish(std::string_view text) {
-    for (const auto& [test, table] : m_read) {
-      add(test, table);
-    }
-    if (m_others) {
-      m_out.left_out("smallest and largest times, deviations, percentiles");
-    }
-    return m_out.finish("perftest", text, "ib_write, ib_send and ib_read, each _bw and _lat");
-  }
-
-  const TextLines& m_lines;
-  Collector m_out;
   MessageCells m_cells;
-  CutRow m_cut{m_lines, m_out};
-  Devices m_devices;
   std::map<std::pair<std::string, std::string>, std::size_t> m_runs; ///< by addresses: first table
   std::optional<PerftestTest> m_test;                                ///< that was named last
   GpuLines m_gpu;
   bool m_server = false; ///< whether the test that begins is the server's
   std::map<std::string, std::optional<GpuEnd>> m_memory; ///< by local address
   std::vector<std::pair<PerftestTest, MessageTable>> m_read;
-  bool m_any_table = false, m_any_rows = false;
-  std::optional<std::size_t> m_empty; ///< a table's heading without rows
-  std::size_t m_columns = 0;          ///< of the table; 0: there is none
-  std::size_t m_value = 0;            ///< the column of what is taken
-  std::optional<std::size_t> m_message_rate;
-  double m_unit = 0; ///< bytes per second
+  bool m_any_rows = false;
+  std::optional<std::size_t> m_last_table, m_empty; ///< headings; of a table without rows
+  std::vector<std::string> m_columns;               ///< of the table; empty: there is none
+  std::size_t m_value = 0;                          ///< the column of what is taken
+  double m_unit = 0;                                ///< seconds or bytes per second
   bool m_others = false;
   MessageTable m_table;
 };
 
 } // namespace
 
-bool is_perftest_mark(std::string_view line) {
-  line = trimmed(line);
-  return (line.starts_with("#bytes") &&
-          (contains(line, "BW average[") || contains(line, "t_avg[usec]") ||
-           contains(line, "t_typical[usec]"))) ||
-         (line.starts_with("\"test\": \"") && line.ends_with("_Test\","));
-}
-
-Profile read_perftest(std::string_view text, const std::string& file,
-                      const ImportOptions& options) {
-  const TextLines lines(text, file);
+Profile read_perftest(const TextLines& lines, const ImportOptions& options) {
   PerftestReader reader(lines, options);
-  return contains(text, "\"test_info\"") ? reader.read_json(text) : reader.read(text);
+  return contains(lines.raw(), "\"test_info\"") ? reader.read_json() : reader.read();
 }
 
 } // namespace reckon::import_detail

@@ -73,7 +73,8 @@ bool have_process_tags(const std::vector<std::string_view>& lines) {
 
 } // namespace
 
-TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move(file)) {
+TextLines::TextLines(std::string_view text, std::string file)
+    : m_raw(text), m_file(std::move(file)) {
   if (text.starts_with("\x1f\x8b")) {
     reckon::fail(ErrorKind::input, m_file + ": is compressed; gunzip it first");
   }
@@ -118,45 +119,77 @@ std::string TextLines::text() const {
 }
 
 void TextLines::fail(std::size_t index, const std::string& problem) const {
-  reckon::fail(ErrorKind::input,
-               fmt::format("{}:{}: {}", m_file, std::min(index, m_lines.size()) + 1, problem));
+  reckon::fail(ErrorKind::input, place(index) + problem);
 }
 
-double TextLines::number(std::size_t index, std::string_view word, std::string_view what) const {
+std::string TextLines::place(std::size_t index) const {
+  return fmt::format("{}:{}: ", m_file, std::min(index, m_lines.size()) + 1);
+}
+
+Line::Line(const TextLines& lines, std::size_t line)
+    : Line(lines, line, line < lines.size() ? lines[line] : std::string_view()) {}
+
+Line::Line(const TextLines& lines, std::size_t line, std::string_view shown)
+    : at(line), text(shown), words(words_of(shown)), m_lines(lines) {}
+
+bool Line::has(std::string_view word) const {
+  return std::ranges::find(words, word) != words.end();
+}
+
+std::string_view Line::after(std::string_view word) const {
+  const auto found = std::ranges::find(words, word);
+  return words.end() - found < 2 ? std::string_view() : *(found + 1);
+}
+
+std::optional<std::string_view> Line::behind(std::string_view begin) const {
+  return text.starts_with(begin) ? std::optional(trimmed(text.substr(begin.size()))) : std::nullopt;
+}
+
+std::string_view Line::program(std::string_view name) const {
+  for (const std::string_view word : words) {
+    if (const auto last = word.substr(word.find_last_of('/') + 1); last.starts_with(name)) {
+      return last;
+    }
+  }
+  return {};
+}
+
+void Line::fail_as_cut(const std::string& problem) const {
+  fail(problem + "; was the output cut off? Give the whole of it");
+}
+
+double Line::number(std::string_view word, std::string_view what) const {
   const auto value = finite_number(word);
   if (!value || *value < 0) {
-    fail(index, fmt::format("{} is \"{}\"; must be a number that is not negative, as the tool "
-                            "prints it: measure again, or take the line out",
-                            what, quoted(word)));
+    fail(fmt::format("{} is \"{}\"; must be a number that is not negative, as the tool "
+                     "prints it: measure again, or take the line out",
+                     what, quoted(word)));
   }
   return *value;
 }
 
-double TextLines::positive(std::size_t index, std::string_view word, std::string_view what) const {
-  const double value = number(index, word, what);
+double Line::positive(std::string_view word, std::string_view what) const {
+  const double value = number(word, what);
   if (!(value > 0)) {
-    fail(index, fmt::format("{} is {}; must be above zero: measure again", what, quoted(word)));
+    fail(fmt::format("{} is {}; must be above zero: measure again", what, quoted(word)));
   }
   return value;
 }
 
-std::uint64_t TextLines::count(std::size_t index, std::string_view word,
-                               std::string_view what) const {
+std::uint64_t Line::count(std::string_view word, std::string_view what) const {
   const auto value = whole_number<std::uint64_t>(word);
   if (!value || *value > k_max_count) {
-    fail(index,
-         fmt::format("{} is \"{}\"; must be a whole number of at most 2^53", what, quoted(word)));
+    fail(fmt::format("{} is \"{}\"; must be a whole number of at most 2^53", what, quoted(word)));
   }
   return *value;
 }
 
-void Devices::say(const TextLines& lines, std::size_t at, const std::string& which,
-                  const std::string& value) {
-  const auto& [line, first] = m_said.try_emplace(which, Said{at, value}).first->second;
+void Devices::say(const Line& line, const std::string& which, const std::string& value) {
+  const auto& [first_at, first] = m_said.try_emplace(which, Said{line.at, value}).first->second;
   if (first != value) {
-    lines.fail(at, fmt::format("a second run begins here, of other devices than the one in line {} "
-                               "({} here, {} there); put each in a file of its own",
-                               line + 1, value, first));
+    line.fail(fmt::format("a second run begins here, of other devices than the one in line {} "
+                          "({} here, {} there); put each in a file of its own",
+                          first_at + 1, value, first));
   }
 }
 
@@ -183,6 +216,27 @@ std::string quoted(std::string_view word) {
 bool has_decimals(std::string_view word, std::size_t least) {
   const std::size_t point = word.find('.');
   return point != word.npos && word.size() - point > least;
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(trimmed(text.substr(0, end)));
+    if (end == text.npos) {
+      return parts;
+    }
+    text.remove_prefix(end + separator.size());
+  }
+}
+
+bool is_digits(std::string_view word) {
+  return word.find_first_not_of("0123456789") == word.npos;
+}
+
+void append(std::string& list, std::string_view part) {
+  list += list.empty() || part.empty() ? "" : "; ";
+  list += part;
 }
 
 bool is_plain_word(std::string_view word) {

@@ -2,14 +2,12 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
-#include "import/collector.hpp"
+#include "import/collectives.hpp"
+#include "import/log_reader.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <map>
 #include <optional>
 
 namespace reckon::import_detail {
@@ -78,90 +76,77 @@ std::string without_borders(std::string_view line) {
 constexpr std::string_view k_csv_head =
     "Test#,Transfer#,NumBytes,Src,Exe,Dst,CUs,BW(GB/s),Time(ms)";
 
-class TransferbenchReader {
+class TransferbenchReader : public LogReader {
 public:
   TransferbenchReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options) {}
-
-  Profile read(std::string_view text) {
-    for (std::size_t at = 0; at < m_lines.size(); ++at) {
-      line(at);
-    }
-    end_csv();
-    if (!m_test.empty()) {
-      m_out.cut_off(m_lines, m_lines.size(),
-                    fmt::format("the test of line {} does not end with \"Aggregate (CPU)\" and is "
-                                "left out",
-                                m_test.front().line + 1));
-    }
-    m_cut.ends();
-    return m_out.finish(m_version.empty() ? "TransferBench" : "TransferBench " + m_version, text,
-                        "copies from one memory to one other by one of their ends");
-  }
+      : LogReader(lines, options, "TransferBench",
+                  "copies from one memory to one other by one of their ends") {}
 
 private:
-  void line(std::size_t at) {
-    const std::string text = without_borders(m_lines[at]);
-    const std::vector<std::string_view> words = words_of(text);
-    if (words.empty()) {
-      return;
-    }
-    if (words[0] == "TransferBench" && words.size() > 1 && words[1].starts_with('v')) {
-      m_version = quoted(words[1]);
-    } else if (trimmed(m_lines[at]).starts_with(k_csv_head)) {
+  void line(const Line& printed) override {
+    const std::string text = without_borders(printed.text);
+    const Line line(m_lines, printed.at, text);
+    if (line[0] == "TransferBench" && line[1].starts_with('v')) {
+      m_version = quoted(line[1]);
+    } else if (printed.text.starts_with(k_csv_head)) {
       m_csv = true;
-    } else if (words[0] == "Transfer") {
-      m_cut.goes_on();
-      transfer(at, words);
-    } else if (words[0] == "Aggregate" && words.size() > 1 && words[1] == "(CPU)") {
-      m_cut.goes_on();
+    } else if (line[0] == "Transfer") {
+      transfer(line);
+    } else if (line[0] == "Aggregate" && line[1] == "(CPU)") {
+      goes_on();
       end_test();
-    } else if (words[0] == "Bytes" && words.size() == 4 && words[2] == "Direction") {
-      m_bytes = m_lines.count(at, words[3], "Bytes Per Direction");
+    } else if (line[0] == "Bytes" && line.words.size() == 4 && line[2] == "Direction") {
+      m_bytes = line.count(line[3], "Bytes Per Direction");
     } else if (contains(text, "directional copy peak bandwidth GB/s [")) {
-      begin_matrix(at, words);
-    } else if (m_matrix && words[0].find('\\') != words[0].npos) {
-      columns(at, words);
-    } else if (m_matrix && m_columns.size() > 0 && words.size() > 2 &&
-               (words[0] == "CPU" || words[0] == "GPU")) {
-      matrix_row(at, words);
-    } else if (words[0] == "Averages") {
+      begin_matrix(line);
+    } else if (m_matrix && contains(line[0], "\\")) {
+      columns(line);
+    } else if (m_matrix && !m_columns.empty() && line.words.size() > 2 &&
+               (line[0] == "CPU" || line[0] == "GPU")) {
+      matrix_row(line);
+    } else if (line[0] == "Averages") {
       m_matrix.reset();
-    } else if (m_csv && index_of(words[0])) {
-      csv_row(at);
+    } else if (m_csv && index_of(line[0])) {
+      csv_row(line);
     }
+  }
+
+  void end() override {
+    end_csv();
+    if (!m_test.empty()) {
+      cut_off(m_lines.size(), fmt::format("the test of line {} does not end with \"Aggregate "
+                                          "(CPU)\" and is left out",
+                                          m_test.front().line + 1));
+    }
+    ends_in_row();
   }
 
   /// Transfer 00 | 47.774 GB/s | 1.405 ms | 67108864 bytes | G0 -> GPU00:004 -> G1
-  void transfer(std::size_t at, const std::vector<std::string_view>& words) {
-    if (words.size() != 13 || words[3] != "GB/s" || words[5] != "ms" || words[7] != "bytes" ||
-        words[9] != "->" || words[11] != "->") {
-      m_cut.found(at, "must read \"Transfer 00 | 47.774 GB/s | 1.405 ms | 67108864 bytes | G0 -> "
-                      "GPU00:004 -> G1\"; was the line cut off? Give the tool's whole output");
-      return;
+  void transfer(const Line& line) {
+    const bool form = line[3] == "GB/s" && line[5] == "ms" && line[7] == "bytes" &&
+                      line[9] == "->" && line[11] == "->";
+    if (is_whole(line, 13, form)) {
+      m_test.push_back(transfer_of(line, {line[2], line[4], line[6], line[8], line[10], line[12]}));
     }
-    m_test.push_back(transfer_of(at, words[2], words[4], words[6], words[8], words[10], words[12]));
   }
 
-  [[nodiscard]] Transfer transfer_of(std::size_t at, std::string_view rate, std::string_view time,
-                                     std::string_view bytes, std::string_view from,
-                                     std::string_view by, std::string_view to) const {
-    Transfer t{.line = at,
+  /// Of the words for GB/s, ms, bytes, source, executor and target.
+  [[nodiscard]] static Transfer transfer_of(const Line& line,
+                                            const std::array<std::string_view, 6>& words) {
+    const auto& [rate, time, bytes, from, by, to] = words;
+    Transfer t{.line = line.at,
                .what = one_line(fmt::format("{} -> {} -> {}", from, by, to)),
-               .bytes = m_lines.count(at, bytes, "the number of bytes"),
-               .rate = m_lines.number(at, rate, "GB/s") * 1e9,
+               .bytes = line.count(bytes, "the number of bytes"),
+               .rate = line.number(rate, "GB/s") * 1e9,
                .from = device_of(from),
                .by = device_of(by),
                .to = device_of(to)};
-    const double seconds = m_lines.number(at, time, "ms") * 1e-3;
+    const double seconds = line.number(time, "ms") * 1e-3;
     constexpr double k_step_s = 0.6e-6; // times have three digits
     if (seconds > 4 * k_step_s) {
-      const double expected = static_cast<double>(t.bytes) / seconds;
-      if (std::abs(t.rate - expected) > 0.6e6 + expected * k_step_s / (seconds - k_step_s)) {
-        m_lines.fail(at, fmt::format("{} GB/s, but bytes / ms gives {:.3f}; give the tool's output "
-                                     "as it is",
-                                     rate, expected * 1e-9));
-      }
+      const double expected = static_cast<double>(t.bytes) / seconds * 1e-9;
+      check_rate(line.place(), "the rate", t.rate * 1e-9, expected,
+                 0.6e-3 + expected * k_step_s / (seconds - k_step_s));
     }
     return t;
   }
@@ -169,46 +154,35 @@ private:
   /// What ran at once.
   void end_test() {
     for (const Transfer& t : m_test) {
-      const auto key = t.from && t.by && t.to ? key_of(*t.from, *t.by, *t.to) : std::nullopt;
+      auto key = t.from && t.by && t.to ? key_of(*t.from, *t.by, *t.to) : std::nullopt;
       if (!key) {
         m_out.left_out(t.what);
         continue;
       }
-      CellKey own = *key;
-      own.bytes = t.bytes;
+      key->bytes = t.bytes;
       if (m_test.size() > 1) { // not what the way does alone
-        own.test += "_at_once";
-        own.pairs = static_cast<int>(m_test.size());
+        key->test += "_at_once";
+        key->pairs = static_cast<int>(m_test.size());
       }
-      add(own, t.rate);
+      m_out.add_printed(*key, k_rate, t.rate);
     }
     m_test.clear();
-  }
-
-  void add(const CellKey& key, double rate) {
-    if (rate > 0) {
-      m_out.add(key, k_rate, rate);
-    } else {
-      m_out.absent(key, k_rate, CellStatus::failed, "the tool prints 0.00");
-    }
   }
 
   /// The case of a copy by one of its ends; nothing where another one makes it.
   std::optional<CellKey> key_of(const Device& from, const Device& by, const Device& to) {
     using Kind = Device::Kind;
-    if (from.kind == Kind::dma || to.kind == Kind::dma) {
-      return std::nullopt;
-    }
     const bool gpu = by.kind != Kind::host;
     const bool by_source = by.index == from.index && gpu == (from.kind == Kind::gpu);
     const bool by_target = by.index == to.index && gpu == (to.kind == Kind::gpu);
-    if (!by_source && !by_target) {
+    if (from.kind == Kind::dma || to.kind == Kind::dma || (!by_source && !by_target)) {
       return std::nullopt;
     }
     const char* const engine = by.kind == Kind::gpu ? "sm" : by.kind == Kind::dma ? "ce" : "cpu";
-    CellKey key;
-    key.direction = k_one_way;
-    key.threads = by.kind == Kind::dma ? 0 : by.units;
+    CellKey key{.from = place(from),
+                .to = place(to),
+                .threads = by.kind == Kind::dma ? 0 : by.units,
+                .direction = k_one_way};
     if (from.kind == Kind::host && to.kind == Kind::host) {
       key.test = k_numa_copy;
     } else if (from.kind == Kind::host || to.kind == Kind::host) {
@@ -222,8 +196,6 @@ private:
       key.test = fmt::format("device_to_device_memcpy_{}_{}", by_source ? "write" : "read", engine);
       key.state = "peer";
     }
-    key.from = place(from);
-    key.to = place(to);
     return key;
   }
 
@@ -240,139 +212,99 @@ private:
   };
 
   /// Unidirectional copy peak bandwidth GB/s [Local read / Remote write] (GPU-Executor: GFX)
-  void begin_matrix(std::size_t at, const std::vector<std::string_view>& words) {
-    const std::string_view line = m_lines[at];
-    const bool dma = contains(line, "GPU-Executor: DMA");
-    if (!dma && !contains(line, "GPU-Executor: GFX")) {
-      m_lines.fail(at, "must end with (GPU-Executor: GFX) or (GPU-Executor: DMA); was the line cut "
-                       "off? Give the tool's whole output");
+  void begin_matrix(const Line& line) {
+    const bool dma = contains(line.text, "GPU-Executor: DMA");
+    if (!dma && !contains(line.text, "GPU-Executor: GFX")) {
+      line.fail_as_cut("must end with (GPU-Executor: GFX) or (GPU-Executor: DMA)");
     }
-    m_matrix = Matrix{.two_way = words[0] == "Bidirectional",
-                      .by_target = contains(line, "[Remote read"),
+    m_matrix = Matrix{.two_way = line[0] == "Bidirectional",
+                      .by_target = contains(line.text, "[Remote read"),
                       .engine = dma ? Device::Kind::dma : Device::Kind::gpu};
     m_columns.clear();
   }
 
   /// SRC+EXE\DST    CPU 00    CPU 01       GPU 00
-  void columns(std::size_t at, const std::vector<std::string_view>& words) {
+  void columns(const Line& line) {
     m_columns.clear();
-    for (std::size_t i = 1; i < words.size(); i += 2) {
-      const auto device = i + 1 < words.size()
-                              ? device_of(fmt::format("{}{}", words[i], words[i + 1]))
-                              : std::nullopt;
+    for (std::size_t i = 1; i < line.words.size(); i += 2) {
+      const auto device = device_of(fmt::format("{}{}", line[i], line[i + 1]));
       if (!device) {
-        m_lines.fail(at,
-                     "must name the columns as \"CPU 00    GPU 00\"; was the line cut off? Give "
-                     "the tool's whole output");
+        line.fail_as_cut("must name the columns as \"CPU 00    GPU 00\"");
       }
       m_columns.push_back(*device);
     }
-    const auto gpus = static_cast<std::size_t>(
-        std::count_if(m_columns.begin(), m_columns.end(),
-                      [](const Device& d) { return d.kind == Device::Kind::gpu; }));
-    m_devices.say(m_lines, at, "count",
+    const auto gpus =
+        static_cast<std::size_t>(std::ranges::count(m_columns, Device::Kind::gpu, &Device::kind));
+    m_devices.say(line, "count",
                   fmt::format("{} and {}", counted(gpus, "GPU"),
                               counted(m_columns.size() - gpus, "NUMA node")));
   }
 
   /// GPU 00  ->     23.83     23.40       108.95
-  void matrix_row(std::size_t at, const std::vector<std::string_view>& words) {
-    const bool sum = words[2] == "<->";
-    if (!sum && words[2] != "->") {
+  void matrix_row(const Line& line) {
+    const bool sum = line[2] == "<->";
+    if (!sum && line[2] != "->") {
       return; // the other way of the same run, or its smallest, its largest and its deviation
     }
-    const auto row = device_of(fmt::format("{}{}", words[0], words[1]));
-    m_cut.goes_on();
-    if (!row || words.size() != m_columns.size() + 3) {
-      m_cut.found(at, fmt::format("has {} values, but the matrix has {} columns; was the line cut "
-                                  "off? Give the tool's whole output",
-                                  words.size() - 3, m_columns.size()));
-      return;
-    }
-    if (sum != m_matrix->two_way) {
-      return; // each way of a run of both
+    const auto row = device_of(fmt::format("{}{}", line[0], line[1]));
+    if (!is_whole(line, m_columns.size() + 3, row.has_value()) || sum != m_matrix->two_way) {
+      return; // or each way of a run of both
     }
     for (std::size_t i = 0; i < m_columns.size(); ++i) {
-      const std::string_view word = words[i + 3];
+      const std::string_view word = line[i + 3];
       if (word == "N/A") {
         continue;
       }
       if (!has_decimals(word, 2)) {
-        m_lines.fail(at, fmt::format("\"{}\" is no rate with two decimals; was the line cut off? "
-                                     "Give the tool's whole output",
-                                     quoted(word)));
+        line.fail_as_cut(fmt::format("\"{}\" is no rate with two decimals", quoted(word)));
       }
-      matrix_cell(*row, m_columns[i], m_lines.number(at, word, "the rate") * 1e9);
+      matrix_cell(*row, m_columns[i], line.number(word, "the rate") * 1e9);
     }
   }
 
   void matrix_cell(const Device& from, const Device& to, double rate) {
     Device by = m_matrix->by_target ? to : from;
-    if (by.kind == Device::Kind::gpu) {
-      by.kind = m_matrix->engine;
-    }
-    auto key = key_of(from, by, to);
-    if (!key) {
-      return; // a processor and a GPU of one number: cannot be, for one of them is `by`
-    }
+    by.kind = by.kind == Device::Kind::gpu ? m_matrix->engine : by.kind;
+    CellKey key = *key_of(from, by, to); // one of them is `by`
     if (m_matrix->two_way) {
       constexpr std::string_view k_between = "device_to_device_";
-      if (!key->test.starts_with(k_between)) {
+      if (!key.test.starts_with(k_between)) {
         m_out.left_out("copies both ways with a processor");
         return;
       }
-      key->test.insert(k_between.size(), "bidirectional_");
-      key->direction = k_two_way;
+      key.test.insert(k_between.size(), "bidirectional_");
+      key.direction = k_two_way;
     }
-    key->bytes = m_bytes;
-    add(*key, rate);
+    key.bytes = m_bytes;
+    m_out.add_printed(key, k_rate, rate);
   }
 
   // ---- CSV of versions before 1.5x, a row for each transfer
 
-  void csv_row(std::size_t at) {
-    std::vector<std::string_view> fields;
-    for (std::string_view rest = m_lines[at]; true;) {
-      const std::size_t end = std::min(rest.find(','), rest.size());
-      fields.push_back(trimmed(rest.substr(0, end)));
-      if (end == rest.size()) {
-        break;
-      }
-      rest.remove_prefix(end + 1);
-    }
-    constexpr std::size_t k_time = 8;
-    m_cut.goes_on();
-    if (fields.size() <= k_time + 1 || !has_decimals(fields[k_time], 3)) {
-      m_cut.found(at, fmt::format("has {} fields, but the columns are {} and more; was the line "
-                                  "cut off? Give the tool's whole output",
-                                  fields.size(), k_csv_head));
+  void csv_row(const Line& line) {
+    constexpr std::size_t k_least = 10; // columns
+    if (!is_whole(line, std::max(k_least, line.words.size()), has_decimals(line[8], 3))) {
       m_csv_test.clear(); // how many ran at once is not known
       m_test.clear();
       return;
     }
-    if (fields[0] != m_csv_test) {
+    if (line[0] != m_csv_test) {
       end_csv();
-      m_csv_test = std::string(fields[0]);
+      m_csv_test = line[0];
     }
-    Transfer t = transfer_of(at, fields[7], fields[8], fields[2], fields[3], fields[4], fields[5]);
+    Transfer& t = m_test.emplace_back(
+        transfer_of(line, {line[7], line[8], line[2], line[3], line[4], line[5]}));
     if (t.by) {
-      t.by->units = index_of(fields[6]).value_or(0);
+      t.by->units = index_of(line[6]).value_or(0);
     }
-    m_test.push_back(std::move(t));
   }
 
   void end_csv() {
-    if (!m_csv_test.empty()) {
+    if (!std::exchange(m_csv_test, "").empty()) {
       end_test();
-      m_csv_test.clear();
     }
   }
 
-  const TextLines& m_lines;
-  Collector m_out;
-  CutRow m_cut{m_lines, m_out};
-  Devices m_devices;
-  std::string m_version;
   std::vector<Transfer> m_test; ///< that has not ended
   bool m_csv = false;
   std::string m_csv_test;    ///< number of the one that has not ended; empty: none
@@ -383,16 +315,8 @@ private:
 
 } // namespace
 
-bool is_transferbench_mark(std::string_view line) {
-  return line.starts_with("TransferBench v") || trimmed(line).starts_with(k_csv_head) ||
-         contains(line, "directional copy peak bandwidth GB/s [") ||
-         (trimmed(line).starts_with("Executor:") && contains(line, "GB/s"));
-}
-
-Profile read_transferbench(std::string_view text, const std::string& file,
-                           const ImportOptions& options) {
-  const TextLines lines(text, file);
-  return TransferbenchReader(lines, options).read(text);
+Profile read_transferbench(const TextLines& lines, const ImportOptions& options) {
+  return TransferbenchReader(lines, options).read();
 }
 
 } // namespace reckon::import_detail

@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
+#include "import/log_reader.hpp"
 #include "import/message_cells.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +11,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 namespace reckon::import_detail {
 namespace {
@@ -63,33 +63,12 @@ void name_test(UcxFacts& facts, std::string_view name, std::string_view UcxTest:
                                           : UcxTest{"", "", "", UcxMeasures::other};
 }
 
-class UcxReader {
+class UcxReader : public LogReader {
 public:
   UcxReader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options), m_cells(lines, options, m_out) {}
-
-  Profile read(std::string_view text) {
-    for (std::size_t at = 0; at < m_lines.size(); ++at) {
-      line(at);
-    }
-    if (m_cut.ends() || (!m_runs.empty() && m_runs.back().staged && !m_runs.back().is_final)) {
-      m_out.cut_off(m_lines, m_lines.size(), "the run ended before its row \"Final:\"");
-    }
-    // The server prints what the test is, the client what it gave.
-    const std::vector<UcxFacts>& facts = m_tables.empty() ? m_commands : m_tables;
-    if (!facts.empty() && facts.size() != m_runs.size()) {
-      m_lines.fail(m_runs.empty() ? 0 : m_runs.front().line,
-                   fmt::format("{} of results and {} that say of which test; give each run a file "
-                               "with the output of its server and its client",
-                               counted(m_runs.size(), "table"), counted(facts.size(), "table")));
-    }
-    for (std::size_t i = 0; i < m_runs.size(); ++i) {
-      add(m_runs[i], facts.empty() ? UcxFacts() : facts[i]);
-    }
-    return m_out.finish("ucx_perftest", text,
-                        "tests of latencies and bandwidths, -t ..._lat, "
-                        "..._bw and get");
-  }
+      : LogReader(lines, options, "ucx_perftest",
+                  "tests of latencies and bandwidths, -t ..._lat, ..._bw and get"),
+        m_cells(lines, options, m_out) {}
 
 private:
   struct Run {
@@ -103,113 +82,113 @@ private:
     double time_us = 0, rate = 0; ///< overall; bytes per second
   };
 
-  void line(std::size_t at) {
-    const std::string_view line = m_lines[at];
-    const std::vector<std::string_view> words = words_of(line);
-    const auto fact = [&](std::string_view name) { // "| Message size: 8     |"
-      const std::size_t begin = line.find(name);
-      return line.starts_with('|') && begin != line.npos
-                 ? trimmed(line.substr(begin + name.size(), line.rfind('|') - begin - name.size()))
-                 : std::string_view();
-    };
-    if (std::any_of(words.begin(), words.end(),
-                    [](std::string_view word) { return word.ends_with("ucx_perftest"); })) {
-      command(at, words);
-    } else if (contains(line, ",overall_lat,avg_bw,")) {
-      m_lines.fail(at, "CSV of -v says neither the test nor its size; measure without -v");
-    } else if (const auto test = fact("Test: "); !test.empty()) {
+  void line(const Line& line) override {
+    if (!line.program("ucx_perftest").empty()) {
+      command(line);
+    } else if (contains(line.text, ",overall_lat,avg_bw,")) {
+      line.fail("CSV of -v says neither the test nor its size; measure without -v");
+    } else if (const std::string_view test = fact(line, "Test: "); !test.empty()) {
       name_test(m_tables.emplace_back(), test, &UcxTest::description);
-    } else if (contains(line, "bandwidth (MB/s)")) {
-      m_heading = contains(line, "latency (usec)");
-    } else if (line.starts_with('|') && contains(line, "# iterations")) {
-      m_cut.goes_on();
-      m_runs.push_back({.line = at,
-                        .latency = m_heading,
-                        .staged = contains(line, "%ile"),
-                        .one_row = contains(line, " Test "),
-                        .median = contains(line, " 50.0%ile") || contains(line, "typical")});
-    } else if (!m_runs.empty() && !line.starts_with('|') && !line.starts_with('+')) {
-      row(at, words);
+    } else if (contains(line.text, "bandwidth (MB/s)")) {
+      m_heading = contains(line.text, "latency (usec)");
+    } else if (line.text.starts_with('|') && contains(line.text, "# iterations")) {
+      goes_on();
+      m_runs.push_back(
+          {.line = line.at,
+           .latency = m_heading,
+           .staged = contains(line.text, "%ile"),
+           .one_row = contains(line.text, " Test "),
+           .median = contains(line.text, " 50.0%ile") || contains(line.text, "typical")});
+    } else if (!m_runs.empty() && !line.text.starts_with('|') && !line.text.starts_with('+')) {
+      row(line);
     } else if (!m_tables.empty()) {
-      UcxFacts& facts = m_tables.back();
-      const auto number = [&](std::string_view name, std::uint64_t& value) {
-        value = fact(name).empty() ? value : m_lines.count(at, fact(name), name);
-      };
-      number("Message size: ", facts.bytes);
-      number("Window size: ", facts.window);
-      for (const auto& [name, value] : {std::pair("Send memory: ", &facts.memory[0]),
-                                        std::pair("Recv memory: ", &facts.memory[1]),
-                                        std::pair("Send device: ", &facts.device[0]),
-                                        std::pair("Recv device: ", &facts.device[1])}) {
-        *value = fact(name).empty() ? *value : std::string(fact(name));
-      }
+      facts(line, m_tables.back());
+    }
+  }
+
+  void end() override {
+    if (ends_in_row() || (!m_runs.empty() && m_runs.back().staged && !m_runs.back().is_final)) {
+      cut_off(m_lines.size(), "the run ended before its row \"Final:\"");
+    }
+    // The server prints what the test is, the client what it gave.
+    const std::vector<UcxFacts>& facts = m_tables.empty() ? m_commands : m_tables;
+    if (!facts.empty() && facts.size() != m_runs.size()) {
+      m_lines.fail(m_runs.empty() ? 0 : m_runs.front().line,
+                   fmt::format("{} of results and {} that say of which test; give each run a file "
+                               "with the output of its server and its client",
+                               counted(m_runs.size(), "table"), counted(facts.size(), "table")));
+    }
+    for (std::size_t i = 0; i < m_runs.size(); ++i) {
+      add(m_runs[i], facts.empty() ? UcxFacts() : facts[i]);
+    }
+  }
+
+  /// "| Message size: 8     |"; empty for another line.
+  static std::string_view fact(const Line& line, std::string_view name) {
+    const std::size_t begin = line.text.find(name), value = begin + name.size();
+    return line.text.starts_with('|') && begin != line.text.npos
+               ? trimmed(line.text.substr(value, line.text.rfind('|') - value))
+               : std::string_view();
+  }
+
+  static void facts(const Line& line, UcxFacts& facts) {
+    for (const auto& [name, value] :
+         {std::pair("Message size: ", &facts.bytes), std::pair("Window size: ", &facts.window)}) {
+      const std::string_view said = fact(line, name);
+      *value = said.empty() ? *value : line.count(said, name);
+    }
+    for (const auto& [name, value] : {std::pair("Send memory: ", &facts.memory[0]),
+                                      std::pair("Recv memory: ", &facts.memory[1]),
+                                      std::pair("Send device: ", &facts.device[0]),
+                                      std::pair("Recv device: ", &facts.device[1])}) {
+      const std::string_view said = fact(line, name);
+      *value = said.empty() ? *value : said;
     }
   }
 
   /// ucx_perftest node-b -t tag_bw -s 8388608 -m cuda,host
-  void command(std::size_t at, const std::vector<std::string_view>& words) {
-    UcxFacts facts;
-    facts.memory = {"host", "host"};
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-      const std::string_view value = words[i + 1];
-      if (words[i] == "-t") {
-        name_test(facts, value, &UcxTest::option);
-      } else if (words[i] == "-s" && !contains(value, ",")) {
-        facts.bytes = m_lines.count(at, value, "-s");
-      } else if (words[i] == "-O") {
-        facts.window = m_lines.count(at, value, "-O");
-      } else if (words[i] == "-m") {
-        const std::size_t comma = std::min(value.find(','), value.size());
-        facts.memory = {std::string(value.substr(0, comma)),
-                        std::string(value.substr(comma == value.size() ? 0 : comma + 1))};
-      }
+  void command(const Line& line) {
+    const std::string_view test = line.after("-t"), size = line.after("-s"),
+                           window = line.after("-O"), memory = line.after("-m");
+    if (test.empty()) { // the server's
+      return;
     }
-    if (facts.test) { // the server's has no -t
-      m_commands.push_back(facts);
-    }
+    UcxFacts& facts = m_commands.emplace_back();
+    name_test(facts, test, &UcxTest::option);
+    facts.bytes = size.empty() || contains(size, ",") ? 0 : line.count(size, "-s");
+    facts.window = window.empty() ? 0 : line.count(window, "-O");
+    const std::size_t comma = std::min(memory.find(','), memory.size());
+    facts.memory = {std::string(memory.substr(0, comma)),
+                    std::string(memory.substr(comma == memory.size() ? 0 : comma + 1))};
   }
 
   /// "Final:  1000  0.240 1675.942 1671.351  46615.58  46743.62  597  598": iterations, a
   /// percentile, and of times in us, MB/s and messages a second what came since the last row and
   /// overall.
-  void row(std::size_t at, std::vector<std::string_view> words) {
+  void row(const Line& line) {
     Run& run = m_runs.back();
-    const bool is_final = !words.empty() && (words[0] == "Final:" || run.one_row);
-    if (words.size() > 1 && words[0] == "[thread" && words[1] != "0]") {
-      m_lines.fail(at,
-                   "the test had several threads (-T), whose rows are of each; measure with one "
-                   "thread");
+    if (line[0] == "[thread" && line.words.size() > 1 && line[1] != "0]") {
+      line.fail("the test had several threads (-T), whose rows are of each; measure with one "
+                "thread");
     }
-    if (words.size() > 1 && words[0] == "[thread") {
-      words.erase(words.begin(), words.begin() + 2);
+    std::size_t first = line[0] == "[thread" ? 2 : 0;
+    while (first < line.words.size() &&
+           line[first].find_first_not_of("0123456789.,") != std::string_view::npos) {
+      ++first; // the name of a test
     }
-    while (!words.empty() && !is_number(words[0])) { // the name of a test
-      words.erase(words.begin());
-    }
-    if (words.empty() || contains(words[0], ".")) {
-      return;
-    }
-    m_cut.goes_on();
     constexpr std::size_t k_values = 8;
-    if (words.size() < k_values) {
-      m_cut.found(at,
-                  fmt::format("has {} values, not {}; was the line cut off? Give the tool's whole "
-                              "output",
-                              words.size(), k_values));
+    if (first >= line.words.size() || contains(line[first], ".") ||
+        !is_whole(line, std::max(line.words.size(), first + k_values), true)) {
       return;
     }
     if (run.is_final) {
-      m_lines.fail(at, "a second result follows under one heading (-b), and which test each is of "
-                       "is not said; run the tests one by one");
+      line.fail("a second result follows under one heading (-b), and which test each is of is not "
+                "said; run the tests one by one");
     }
-    run.is_final = is_final;
-    run.middle_us = m_lines.number(at, words[1], "the percentile");
-    run.time_us = m_lines.positive(at, words[3], "the overall time");
-    run.rate = m_lines.number(at, words[5], "the overall bandwidth") * k_ucx_mb;
-  }
-
-  static bool is_number(std::string_view word) {
-    return word.find_first_not_of("0123456789.,") == word.npos;
+    run.is_final = line[0] == "Final:" || run.one_row;
+    run.middle_us = line.number(line[first + 1], "the percentile");
+    run.time_us = line.positive(line[first + 3], "the overall time");
+    run.rate = line.number(line[first + 5], "the overall bandwidth") * k_ucx_mb;
   }
 
   /// Bytes of a message, which the time of one and the rate give, but for their rounding: the
@@ -217,9 +196,8 @@ private:
   static std::uint64_t size_of(const Run& run) {
     const double bytes = run.rate * run.time_us * 1e-6;
     const double rounding = bytes * (0.00051 / run.time_us + 0.0051 * k_ucx_mb / run.rate);
-    for (std::uint64_t step = std::uint64_t{1} << 40U; step > 1; step /= 2) {
-      const double nearest =
-          std::round(bytes / static_cast<double>(step)) * static_cast<double>(step);
+    for (double step = 0x1p40; step > 1; step /= 2) {
+      const double nearest = std::round(bytes / step) * step;
       if (nearest > 0 && std::abs(nearest - bytes) <= rounding) {
         return static_cast<std::uint64_t>(nearest);
       }
@@ -229,18 +207,18 @@ private:
 
   void add(const Run& run, const UcxFacts& facts) {
     if (run.time_us <= 0) {
-      m_out.cut_off(m_lines, run.line, "no results are below this");
+      cut_off(run.line, "no results are below this");
       return;
     }
     if (facts.test && facts.test->measures == UcxMeasures::other) {
       m_out.left_out(facts.title);
       return;
     }
-    MessageTable table{.line = run.line, .what = "ucx_perftest", .transport = "ucx"};
     if (!facts.test && !run.staged) {
       m_lines.fail(run.line, "nothing says which test this is; put the server's output, or the "
                              "command with -t, into the file");
     }
+    MessageTable table{.line = run.line, .what = "ucx_perftest", .transport = "ucx"};
     UcxMeasures measures = run.latency ? UcxMeasures::time : UcxMeasures::rate;
     if (facts.test) {
       table.what += fmt::format(" ({})", facts.title);
@@ -251,52 +229,44 @@ private:
                                  run.latency ? "half of a round trip" : "a stream one way");
       table.memory_known = false;
       log(LogLevel::warn,
-          "{}:{}: {}; the server's output, or the command, in the same file would say it",
-          m_lines.file(), run.line + 1, table.remark);
+          "{}{}; the server's output, or the command, in the same file would say it",
+          m_lines.place(run.line), table.remark);
     }
+    const bool time = measures == UcxMeasures::time || measures == UcxMeasures::get_time;
     table.backwards = measures == UcxMeasures::get_time || measures == UcxMeasures::get_rate;
     table.in_flight = static_cast<int>(std::min<std::uint64_t>(facts.window, 1U << 30U));
     memory(table, facts);
-    const std::uint64_t bytes = facts.bytes > 0 ? facts.bytes : size_of(run);
-    if (measures == UcxMeasures::time || measures == UcxMeasures::get_time) {
+    table.rows.push_back({facts.bytes > 0 ? facts.bytes : size_of(run),
+                          time ? (run.median ? run.middle_us : run.time_us) * 1e-6 : run.rate});
+    if (time) {
       table.both = measures == UcxMeasures::time;
       if (facts.test) {
-        remark(table, table.both ? "half of a round trip" : "from the request on");
+        append(table.remark, table.both ? "half of a round trip" : "from the request on");
       }
-      table.rows.push_back({bytes, (run.median ? run.middle_us : run.time_us) * 1e-6});
       m_cells.times(table);
     } else {
-      table.rows.push_back({bytes, run.rate});
       m_cells.rates(table, false);
     }
   }
 
-  static void remark(MessageTable& table, const std::string& text) {
-    table.remark += (table.remark.empty() ? "" : "; ") + text;
-  }
-
   /// The tool takes the GPU of the process's number, 0 for the server and 1 for the client, unless
   /// it is told another ("cuda:3").
-  void memory(MessageTable& table, const UcxFacts& facts) {
+  static void memory(MessageTable& table, const UcxFacts& facts) {
     for (std::size_t end = 0; end < 2; ++end) {
       const std::string& memory = facts.memory[end];
-      const std::string& device = facts.device[end];
       if (memory.empty() || memory == "host") {
         continue;
       }
-      const std::size_t colon = std::min(device.find(':'), device.size());
-      const auto said =
-          index_of(device.empty() ? "" : device.substr(std::min(colon + 1, device.size())));
+      const std::string_view device = facts.device[end];
+      const std::size_t colon = device.find(':');
+      const auto said = colon == device.npos ? std::nullopt : index_of(device.substr(colon + 1));
       table.gpus[end] = GpuEnd{.number = said.value_or(end == 0 ? 1 : 0)};
-      remark(table,
+      append(table.remark,
              memory + " memory" + (said ? "" : ", by default of the GPU of the process's number"));
     }
   }
 
-  const TextLines& m_lines;
-  Collector m_out;
   MessageCells m_cells;
-  CutRow m_cut{m_lines, m_out};
   bool m_heading = false; ///< whether the last one was of latencies
   std::vector<UcxFacts> m_tables, m_commands;
   std::vector<Run> m_runs;
@@ -304,15 +274,8 @@ private:
 
 } // namespace
 
-bool is_ucx_mark(std::string_view line) {
-  return (line.starts_with('|') && contains(line, "bandwidth (MB/s)") &&
-          contains(line, "message rate (msg/s)")) ||
-         contains(line, ",overall_lat,avg_bw,");
-}
-
-Profile read_ucx(std::string_view text, const std::string& file, const ImportOptions& options) {
-  const TextLines lines(text, file);
-  return UcxReader(lines, options).read(text);
+Profile read_ucx(const TextLines& lines, const ImportOptions& options) {
+  return UcxReader(lines, options).read();
 }
 
 } // namespace reckon::import_detail

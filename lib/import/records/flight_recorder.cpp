@@ -101,10 +101,6 @@ private:
 
 } // namespace
 
-bool is_flight_recorder_mark(std::string_view line) {
-  return contains(line, "\"pg_status\"");
-}
-
 Profile read_flight_recorder(const std::vector<ToolOutput>& files, const ImportOptions& options) {
   FlightRecorderReader reader;
   for (const ToolOutput& output : files) {

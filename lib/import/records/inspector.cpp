@@ -104,10 +104,6 @@ private:
 
 } // namespace
 
-bool is_inspector_mark(std::string_view line) {
-  return contains(line, "\"inspector_output_format_version\"");
-}
-
 Profile read_inspector(const std::vector<ToolOutput>& files, const ImportOptions& options) {
   Job job("NCCL Inspector");
   for (const ToolOutput& output : files) {

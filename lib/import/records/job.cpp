@@ -2,7 +2,6 @@
 #include "import/records/job.hpp"
 
 #include "core/digest.hpp"
-#include "core/dtype.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/units.hpp"
@@ -88,19 +87,21 @@ void Job::number_processes() {
   }
   std::set<std::uint64_t> taken;
   bool unique = true;
-  std::vector<std::tuple<std::string, std::uint64_t, std::string, std::size_t>> order;
+  std::vector<JobProcess*> order;
   for (std::size_t i = 0; i < m_processes.size(); ++i) {
     JobProcess& process = m_processes[i];
     if (!process.rank && largest[i] != nullptr) {
       process.rank = largest[i]->rank;
     }
     unique = unique && process.rank && taken.insert(*process.rank).second;
-    order.emplace_back(process.host, process.rank.value_or(0), process.file, i);
+    order.push_back(&process);
   }
   if (!unique) {
-    std::sort(order.begin(), order.end());
+    std::ranges::stable_sort(order, {}, [](const JobProcess* p) {
+      return std::tuple(p->host, p->rank.value_or(0), p->file);
+    });
     for (std::size_t i = 0; i < order.size(); ++i) {
-      m_processes[std::get<3>(order[i])].rank = i;
+      order[i]->rank = i;
     }
     note("ranks", "numbers in the order of hosts: no communicator has all processes of the job");
   }
@@ -234,29 +235,24 @@ std::pair<const RecordedCall*, double> last_to_arrive(std::vector<const Recorded
 
 void Job::add_cells(Collector& out, const std::vector<Together>& all,
                     const std::vector<Clocks>& clocks) const {
-  const bool one_host = !m_processes.empty() && !m_processes.front().host.empty() &&
-                        std::ranges::all_of(m_processes, [&](const JobProcess& process) {
-                          return process.host == m_processes.front().host;
-                        });
+  std::set<std::string> hosts;
+  std::ranges::transform(m_processes, std::inserter(hosts, hosts.end()), &JobProcess::host);
+  const bool one_host = hosts.size() == 1 && !hosts.begin()->empty();
   std::map<CellKey, JobSamples> cells;
   for (const Together& calls : all) {
     const RecordedCall& call = *calls.front();
     const RecordedCommunicator& communicator = m_communicators[call.communicator];
-    CellKey key;
-    key.test = fmt::format("job_{}", call.collective->name);
-    const RecordedType* const type = recorded_type(call.dtype);
-    if (type != nullptr && dtype_named(type->name)) {
-      key.dtype = type->name;
-    } else if (type != nullptr) {
-      key.test += fmt::format("_{}", type->name);
-    }
-    key.from = one_host ? out.machine() : "";
-    key.bytes = call.bytes;
-    key.sources = static_cast<int>(communicator.ranks);
     const std::size_t known = communicator.members.size();
-    key.transport =
-        fmt::format("{} ranks {}{}", communicator.transport, rank_list(communicator.members),
-                    known < communicator.ranks ? fmt::format(" of {}", communicator.ranks) : "");
+    CellKey key{.test = fmt::format("job_{}", call.collective->name),
+                .from = one_host ? out.machine() : "",
+                .bytes = call.bytes,
+                .sources = static_cast<int>(communicator.ranks),
+                .transport = fmt::format(
+                    "{} ranks {}{}", communicator.transport, rank_list(communicator.members),
+                    known < communicator.ranks ? fmt::format(" of {}", communicator.ranks) : "")};
+    if (const RecordedType* const type = recorded_type(call.dtype)) {
+      name_type(key, type->name, "");
+    }
     JobSamples& samples = cells[key];
     const bool agree = clocks[call.communicator].agree;
     const double time = time_without_wait(calls, agree);
@@ -271,13 +267,12 @@ void Job::add_cells(Collector& out, const std::vector<Together>& all,
   for (auto& [key, samples] : cells) {
     const bool whole = !samples.whole.empty();
     const std::vector<double>& chosen = whole ? samples.whole : samples.partial;
-    std::string doubt;
-    if (!whole) {
-      doubt = fmt::format("records of {} of {} ranks: contains waits for others",
-                          samples.most_ranks, key.sources);
-    } else if (samples.root_need_not_wait) {
-      doubt = "the least over the ranks, of which those that only send do not wait for others";
-    }
+    const std::string doubt =
+        !whole ? fmt::format("records of {} of {} ranks: contains waits for others",
+                             samples.most_ranks, key.sources)
+        : samples.root_need_not_wait
+            ? "the least over the ranks, of which those that only send do not wait for others"
+            : "";
     if (chosen.size() > k_most_samples) {
       out.note("samples", fmt::format("cells keep {} of more, evenly spread", k_most_samples));
     }
@@ -336,11 +331,11 @@ void Job::name_late_rank(Collector& out, const std::vector<Together>& all,
   const auto& [place, late] = *most;
   const bool stands_out = late.log_chance() + std::log(places.size()) < std::log(0.01);
   out.note("late rank",
-           fmt::format("{}{}: last in {} of {} collectives of ranks {} ({:.3g} by chance), by {} "
-                       "(median)",
-                       stands_out ? "" : "none stands out; most often ", rank_text(place.second),
-                       late.last, late.calls, rank_list(m_communicators[place.first].members),
-                       late.by_chance(), to_text(Seconds(median(late.by_s)))));
+           fmt::format(
+               "{}{}: last in {} of {} collectives of ranks {} ({:.3g} by chance), by {} (median)",
+               stands_out ? "" : "none stands out; most often ", rank_text(place.second), late.last,
+               late.calls, rank_list(m_communicators[place.first].members), late.by_chance(),
+               to_text(Seconds(median(late.by_s)))));
 }
 
 /// Counts of calls that should be equal at all ranks of a communicator.
@@ -392,7 +387,7 @@ Profile Job::profile(const std::vector<ToolOutput>& outputs, const ImportOptions
   }
   std::vector<std::string> hosts;
   for (const auto& [rank, host] : by_rank) {
-    if (!host.empty() && std::ranges::find(hosts, host) == hosts.end()) {
+    if (!host.empty() && std::ranges::count(hosts, host) == 0) {
       hosts.push_back(host);
     }
   }
@@ -417,59 +412,51 @@ Profile Job::profile(const std::vector<ToolOutput>& outputs, const ImportOptions
   std::set<std::string> digests; // in any order of the files
   for (const ToolOutput& output : outputs) {
     if (!digests.insert(digest_of(output.text)).second) {
-      fail(ErrorKind::input, fmt::format("{}: another of the files has the same content; give the "
-                                         "records of each rank once",
-                                         output.file));
+      fail(ErrorKind::input,
+           fmt::format(
+               "{}: another of the files has the same content; give the records of each rank once",
+               output.file));
     }
   }
   return out.finish(m_title, fmt::format("{}", fmt::join(digests, "\n")), "collectives with times");
 }
 
 const Collective* recorded_collective(std::string_view name) {
-  std::string letters;
-  for (const char c : name) {
-    if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '2') {
-      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto letters_of = [](std::string_view text) {
+    std::string letters;
+    for (const char c : text) {
+      if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '2') {
+        letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      }
+    }
+    return letters;
+  };
+  const std::string letters = letters_of(name);
+  // The first that the name has: "reduce" is a part of others.
+  for (const Collective& known : tested_collectives()) {
+    if (known.name != "sendrecv" && contains(letters, letters_of(known.name))) {
+      return &known;
     }
   }
-  // The first that the name has: "reduce" is a part of others.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> k_names{
-      {{"allreduce", "all_reduce"},
-       {"allgather", "all_gather"},
-       {"reducescatter", "reduce_scatter"},
-       {"alltoall", "alltoall"},
-       {"all2all", "alltoall"},
-       {"broadcast", "broadcast"},
-       {"reduce", "reduce"},
-       {"scatter", "scatter"},
-       {"gather", "gather"}}};
-  const auto at = std::ranges::find_if(
-      k_names, [&](const auto& known) { return contains(letters, known.first); });
-  return at == k_names.end() ? nullptr : collective_named(at->second);
+  return contains(letters, "all2all") ? collective_named("alltoall") : nullptr;
 }
 
 const RecordedType* recorded_type(std::string_view recorded) {
-  static constexpr std::array<RecordedType, 20> k_types{{{"float", "fp32", 4},
-                                                         {"Float", "fp32", 4},
-                                                         {"c10::Half", "fp16", 2},
-                                                         {"Half", "fp16", 2},
-                                                         {"c10::BFloat16", "bf16", 2},
-                                                         {"BFloat16", "bf16", 2},
-                                                         {"double", "float64", 8},
-                                                         {"Double", "float64", 8},
-                                                         {"long int", "int64", 8},
-                                                         {"Long", "int64", 8},
-                                                         {"int", "int32", 4},
-                                                         {"Int", "int32", 4},
+  static constexpr std::array<RecordedType, 12> k_types{{{"float|Float", "fp32", 4},
+                                                         {"c10::Half|Half", "fp16", 2},
+                                                         {"c10::BFloat16|BFloat16", "bf16", 2},
+                                                         {"double|Double", "float64", 8},
+                                                         {"long int|Long", "int64", 8},
+                                                         {"int|Int", "int32", 4},
                                                          {"Short", "int16", 2},
-                                                         {"signed char", "int8", 1},
-                                                         {"Char", "int8", 1},
-                                                         {"unsigned char", "uint8", 1},
-                                                         {"Byte", "uint8", 1},
+                                                         {"signed char|Char", "int8", 1},
+                                                         {"unsigned char|Byte", "uint8", 1},
                                                          {"Bool", "bool", 1},
                                                          {"Float8_e4m3fn", "fp8e4m3", 1},
                                                          {"Float8_e5m2", "fp8e5m2", 1}}};
-  const auto at = std::ranges::find(k_types, recorded, &RecordedType::recorded);
+  const auto at = std::ranges::find_if(k_types, [&](const RecordedType& type) {
+    return std::ranges::count(split(type.recorded, "|"), recorded) > 0;
+  });
   return at == k_types.end() ? nullptr : &*at;
 }
 

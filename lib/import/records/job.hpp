@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/json_fwd.hpp"
-#include "import/collective_names.hpp"
+#include "import/collectives.hpp"
 #include "import/collector.hpp"
 
 #include <cstddef>

@@ -129,10 +129,6 @@ private:
 
 } // namespace
 
-bool is_kineto_mark(std::string_view line) {
-  return contains(line, "\"traceEvents\"");
-}
-
 Profile read_kineto(const std::vector<ToolOutput>& files, const ImportOptions& options) {
   KinetoReader reader;
   for (const ToolOutput& output : files) {

@@ -65,10 +65,6 @@ private:
 
 } // namespace
 
-bool is_ras_mark(std::string_view line) {
-  return contains(line, "\"communicators_count\"");
-}
-
 Profile read_ras(const std::vector<ToolOutput>& files, const ImportOptions& options) {
   if (files.size() > 1) {
     fail(ErrorKind::input,

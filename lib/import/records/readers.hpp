@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "import/import.hpp"
+#include "import/collector.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,22 +11,17 @@
 /// and throws Error{input} with the file and the place of what the program would not write.
 namespace reckon::import_detail {
 
+using ReadRecords = Profile(const std::vector<ToolOutput>& files, const ImportOptions& options);
 /// JSON lines of NCCL's profiler plugin Inspector, a file for each process. A last line that was
 /// cut off is left out with a warning.
-[[nodiscard]] Profile read_inspector(const std::vector<ToolOutput>& files,
-                                     const ImportOptions& options);
-
+ReadRecords read_inspector;
 /// `ncclras -f json`: the communicators of a job at one moment, without times. The profile has the
 /// machines and the ranks that are behind or missing.
-[[nodiscard]] Profile read_ras(const std::vector<ToolOutput>& files, const ImportOptions& options);
-
+ReadRecords read_ras;
 /// Dumps of PyTorch's Flight Recorder as JSON, a file for each rank, which ends in its number.
-[[nodiscard]] Profile read_flight_recorder(const std::vector<ToolOutput>& files,
-                                           const ImportOptions& options);
-
+ReadRecords read_flight_recorder;
 /// Traces of torch.profiler, a file for each rank.
-[[nodiscard]] Profile read_kineto(const std::vector<ToolOutput>& files,
-                                  const ImportOptions& options);
+ReadRecords read_kineto;
 
 /// Whether it is a pickle of Python.
 [[nodiscard]] bool is_pickle(std::string_view bytes);
@@ -34,10 +29,5 @@ namespace reckon::import_detail {
 /// all that a Flight Recorder writes. Nothing is executed: what would make an object is refused,
 /// with the file and the byte.
 [[nodiscard]] std::string json_of_pickle(std::string_view bytes, const std::string& file);
-
-[[nodiscard]] bool is_inspector_mark(std::string_view line);
-[[nodiscard]] bool is_ras_mark(std::string_view line);
-[[nodiscard]] bool is_flight_recorder_mark(std::string_view line);
-[[nodiscard]] bool is_kineto_mark(std::string_view line);
 
 } // namespace reckon::import_detail

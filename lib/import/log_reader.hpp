@@ -9,8 +9,33 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace reckon::import_detail {
+
+/// A matrix as these tools print it: a line with a label and the numbers of the columns, below it
+/// lines with the number of the row and its values.
+struct MatrixText {
+  struct Entry {
+    int row, column;
+    std::size_t line;
+    std::optional<double> value; ///< absent for a dash
+  };
+  std::vector<Entry> entries{}; ///< row by row
+  std::size_t columns = 0;      ///< how many
+};
+enum class RowRule {
+  all,    ///< as many rows as columns
+  spaced, ///< the same, and blank lines may stand between them
+  some,   ///< rows without values may be missing
+};
+
+/// Whether the line is a label and the numbers of columns: "   D\D     0      1".
+[[nodiscard]] bool is_matrix_head(std::string_view line);
+
+/// Of a rate inside a GPU.
+inline constexpr const char* k_half_inside =
+    "half of what the tool prints, which counts reads and writes";
 
 /// The common part of the readers of what a tool printed: each line in its turn, then the profile.
 class LogReader {
@@ -42,6 +67,11 @@ protected:
   void goes_on() const;
   /// Nothing follows. False: the last row was whole.
   bool ends_in_row();
+  /// The matrix whose heading is the next line; then the one behind it is next. `what`: its name
+  /// for messages. Where the file ends in the matrix, it has the whole rows. Throws Error{input}
+  /// when that line is no heading, a row is missing, out of order, too short or too long, and when
+  /// a value is not a number or negative.
+  [[nodiscard]] MatrixText read_matrix(const std::string& what, RowRule rule);
   void cut_off(std::size_t at, const std::string& problem) {
     m_out.cut_off(m_lines.place(at) + problem);
   }

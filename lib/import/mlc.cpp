@@ -3,7 +3,6 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/log_reader.hpp"
-#include "import/matrix_text.hpp"
 
 #include <fmt/format.h>
 
@@ -77,7 +76,7 @@ private:
               const std::string& remark, std::string_view convention, CellKey key) {
     find_matrix();
     const Line head(m_lines, m_next);
-    const MatrixText matrix = read_matrix(m_lines, m_next, what, rule, m_out);
+    const MatrixText matrix = read_matrix(what, rule);
     if (rule == RowRule::some) { // all NUMA nodes
       m_devices.say(head, "count", counted(matrix.columns, "NUMA node"));
     }
@@ -95,7 +94,6 @@ private:
         m_out.add(key, unit, *value * factor, remark, convention);
       }
     }
-    m_next = matrix.next;
   }
 
   void idle_latencies(const Line& line) {

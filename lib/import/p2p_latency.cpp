@@ -4,7 +4,6 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/log_reader.hpp"
-#include "import/matrix_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,24 +118,20 @@ private:
 
   /// The matrix of all GPUs below a line.
   std::vector<MatrixText::Entry> read_square(const Line& line, const std::string& what) {
-    MatrixText matrix = read_matrix(m_lines, line.at + 1, what, RowRule::all, m_out);
+    MatrixText matrix = read_matrix(what, RowRule::all);
     m_devices.say(line, "count", counted(matrix.columns, "GPU"));
-    m_next = matrix.next;
     return std::move(matrix.entries);
   }
 
   void matrix(const Line& line, const Heading& heading) {
     const std::string what = fmt::format("the matrix of line {}", line.at + 1);
     cells(read_square(line, what), heading, "latency");
-    std::size_t next = m_next;
-    while (heading.latency && next < m_lines.size() && m_lines[next].empty()) {
-      ++next;
+    while (heading.latency && m_next < m_lines.size() && m_lines[m_next].empty()) {
+      ++m_next;
     }
     // The times that the processor took to post the same copies.
-    if (heading.latency && next < m_lines.size() && m_lines[next].starts_with("CPU")) {
-      const MatrixText cpu = read_matrix(m_lines, next, what, RowRule::all, m_out);
-      cells(cpu.entries, heading, "post_latency");
-      m_next = cpu.next;
+    if (heading.latency && m_next < m_lines.size() && m_lines[m_next].starts_with("CPU")) {
+      cells(read_matrix(what, RowRule::all).entries, heading, "post_latency");
     }
   }
 

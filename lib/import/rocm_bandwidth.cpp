@@ -2,7 +2,6 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "import/log_reader.hpp"
-#include "import/matrix_text.hpp"
 
 #include <fmt/format.h>
 
@@ -115,14 +114,13 @@ private:
     while (m_next < m_lines.size() && m_lines[m_next].empty()) {
       ++m_next;
     }
-    const MatrixText matrix = read_matrix(
-        m_lines, m_next, fmt::format("the matrix of line {}", line.at + 1), RowRule::spaced, m_out);
+    const MatrixText matrix =
+        read_matrix(fmt::format("the matrix of line {}", line.at + 1), RowRule::spaced);
     for (const auto& [row, column, at, value] : matrix.entries) {
       if (value) {
         add(Line(m_lines, at), row, column, 0, *value * 1e9, remark);
       }
     }
-    m_next = matrix.next;
   }
 
   /// 64 MB          2345.678       28.610         2300.123       29.176: size, average time in us

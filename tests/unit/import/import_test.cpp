@@ -62,6 +62,16 @@ TEST(P2pLatency, with_peer_access_the_second_matrix_is_direct) {
   EXPECT_EQ(p.topology.find("m0/gpu1")->name, "NVIDIA GeForce RTX 4090");
 }
 
+TEST(P2pLatency, a_rate_of_zero_is_a_copy_that_failed) {
+  const Profile p =
+      imported(replaced(golden_text("p2p-2x4090.txt"), "1015.27   6.60", "1015.27   0.00"));
+  const auto failed = std::ranges::find(p.cells, CellStatus::failed, &Cell::status);
+  ASSERT_NE(failed, p.cells.end());
+  EXPECT_EQ(failed->key.from, "m0/gpu0");
+  EXPECT_EQ(failed->key.to, "m0/gpu1");
+  EXPECT_TRUE(failed->samples.empty());
+}
+
 TEST(P2pLatency, before_cuda_10_the_row_read_from_the_column) {
   const Profile p = imported("Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n"
                              "   D\\D     0      1\n     0 100.00   5.26\n     1   5.27 100.00\n");

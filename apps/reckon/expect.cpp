@@ -10,6 +10,7 @@
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "expect/expectation.hpp"
+#include "expect/nvlink_domain.hpp"
 
 #include <fmt/format.h>
 
@@ -68,6 +69,20 @@ CollectiveJob job_of(const Profile& profile, const ExpectArguments& arguments) {
   return job;
 }
 
+/// Why there is nothing to expect of a machine of one rank, and no port is known.
+std::string alone(const Profile& profile, const CollectiveJob& job) {
+  const std::size_t nics = profile.topology.ids_in(job.machine, ObjectKind::nic).size();
+  if (job.gpus.empty() && nics == 0) {
+    return fmt::format(
+        "{} describes neither GPUs nor NICs: give --topology or --profile of a machine "
+        "that has some",
+        profile.name);
+  }
+  return fmt::format("{} has {} and no NIC of known rate, so nothing moves: give {}", profile.name,
+                     counted(job.gpus.size(), "GPU"),
+                     nics > 0 ? "--nic-rate 400Gb/s" : "--nic-rate 1x400Gb/s");
+}
+
 /// As asked; else 1, 2 and 4, or one where nothing is known of a network.
 std::vector<std::size_t> machines_of(const Profile& profile, const CollectiveJob& job,
                                      const ExpectArguments& arguments) {
@@ -87,11 +102,38 @@ std::vector<std::size_t> machines_of(const Profile& profile, const CollectiveJob
   for (const std::string& nic : profile.topology.ids_in(job.machine, ObjectKind::nic)) {
     port = port || profile.topology.find(nic)->link_bytes_per_second.has_value();
   }
-  if (job.gpus.size() > 1 || !port) {
+  if (job.ranks() < 2 && !port) {
+    fail(ErrorKind::usage, alone(profile, job));
+  }
+  if (job.gpus.size() > 1) {
     out.push_back(1);
   }
   if (port) {
     out.insert(out.end(), {2, 4});
+  }
+  return out;
+}
+
+struct JobOfDomains {
+  Profile profile;
+  CollectiveJob job;
+};
+
+/// So many machines, where --nvlink-machines of them count as one.
+JobOfDomains in_domains(const Profile& profile, const CollectiveJob& job, std::size_t machines,
+                        const ExpectArguments& arguments) {
+  const std::size_t hosts = arguments.described.domain_of(machines);
+  JobOfDomains out{profile, job};
+  out.job.machines = machines / hosts;
+  if (hosts > 1) {
+    out.profile = joined_by_nvlink(profile, job.machine, hosts);
+    const std::vector<std::string> gpus = out.profile.topology.ids_in(job.machine, ObjectKind::gpu);
+    out.job.gpus.clear();
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      if (i % (gpus.size() / hosts) < job.gpus.size()) {
+        out.job.gpus.push_back(gpus[i]);
+      }
+    }
   }
   return out;
 }
@@ -102,17 +144,14 @@ int run_expect(const ExpectArguments& arguments) {
                            "hwloc, NCCL or RCCL, or the text of `nvidia-smi topo -m`");
   }
   const Profile profile = read_described(arguments.described);
-  CollectiveJob job = job_of(profile, arguments);
+  const CollectiveJob job = job_of(profile, arguments);
   Expectation expectation{profile.name, {}};
   for (const std::size_t machines : machines_of(profile, job, arguments)) {
-    job.machines = machines;
-    if (job.ranks() < 2) {
-      fail(ErrorKind::usage,
-           "one rank alone moves nothing, so there is nothing to expect of one machine; give "
-           "--machines 2, and --nic-rate where the profile has no rate of a port");
+    const JobOfDomains domains = in_domains(profile, job, machines, arguments);
+    for (Expected& row : expected_of(domains.profile, domains.job, collectives_of(arguments))) {
+      row.machines = machines;
+      expectation.rows.push_back(std::move(row));
     }
-    std::ranges::move(expected_of(profile, job, collectives_of(arguments)),
-                      std::back_inserter(expectation.rows));
   }
   if (!arguments.requirements.empty()) {
     refuse_overwriting_text(arguments.requirements,
@@ -151,15 +190,17 @@ void add_expect_command(Arguments& program) {
       .separated_by(',');
   command.option("--gpus-each", whole_number(&arguments->gpus, 1, 1 << 16),
                  "How many GPUs of each machine. Default: all");
-  command
-      .option("--requirements", &arguments->requirements,
-              "Write limits that `check --require` holds an imported log to")
-      .type("FILE");
+  const Argument requirements =
+      command
+          .option("--requirements", &arguments->requirements,
+                  "Write limits that `check --require` holds an imported log to")
+          .type("FILE");
   command
       .option("--message-bytes", &arguments->bytes,
               "Size of the messages that the requirements are for")
       .type("SIZE")
-      .shows_default();
+      .shows_default()
+      .needs(requirements);
   command.option("--json", &arguments->json, "JSON on standard output: one document");
   command.color(&arguments->color);
   command.action([arguments] { return run_expect(*arguments); });

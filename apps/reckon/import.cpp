@@ -10,17 +10,22 @@
 #include "documents/document.hpp"
 #include "documents/json.hpp"
 #include "expect/judged_log.hpp"
+#include "expect/nvlink_domain.hpp"
 #include "import/astra_workload.hpp"
 #include "import/import.hpp"
 #include "import/trace_workload.hpp"
 #include "present/document_text.hpp"
+#include "probe/description.hpp"
+#include "strategies/forest/planner.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -28,6 +33,23 @@ namespace reckon {
 namespace {
 
 constexpr std::string_view k_astra_sim = "astra-sim";
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored; // reading says why
+  return std::filesystem::is_directory(path, ignored);
+}
+
+/// What describes a machine, and how to make a profile of it; empty for other texts.
+std::string what_machine_is(std::string_view text, const std::string& path) {
+  const char* what = is_folder(path) ? "this is a folder; if `reckon probe --record` filled it, "
+                     : text.starts_with('<')  ? "this is XML; if hwloc, NCCL or RCCL wrote it, "
+                     : is_topology_text(text) ? "this is the text of `nvidia-smi topo -m`; "
+                                              : nullptr;
+  return what == nullptr ? ""
+                         : fmt::format("{}make a profile of it: `reckon probe --topology {} -o "
+                                       "profile.json`",
+                                       what, path);
+}
 
 struct ImportArguments {
   std::vector<std::string> files;
@@ -89,11 +111,33 @@ int import_workload(const std::string& text, const std::string& file,
                   arguments);
 }
 
+/// The log beside the machine, where --nvlink-machines of its hosts count as one.
+JudgedLog judged_in_domains(const DescribedMachine& described, const Profile& log) {
+  const std::size_t hosts = described.domain_of(log.machines.size());
+  Profile machine = read_described(described, &log);
+  if (hosts == 1) {
+    return judged_log(machine, log, {.sharp = described.sharp});
+  }
+  const std::string id = machine_with_topology(machine);
+  const std::size_t gpus = machine.topology.ids_in(id, ObjectKind::gpu).size();
+  JudgedLog judged = judged_log(joined_by_nvlink(std::move(machine), id, hosts),
+                                joined_log(log, hosts, gpus), {.sharp = described.sharp});
+  for (JudgedCollective& collective : judged.collectives) {
+    collective.expected.machines *= hosts;
+  }
+  return judged;
+}
+
 int run_import(const ImportArguments& arguments) {
   std::vector<ToolOutput> outputs;
+  arguments.described.refuse_without_machine();
   for (const std::string& file : arguments.files) {
-    outputs.push_back({.file = file, .text = read_file(file)});
+    outputs.push_back({.file = file, .text = is_folder(file) ? "" : read_file(file)});
     const std::string& text = outputs.back().text;
+    if (const std::string what = what_machine_is(text, file);
+        !what.empty() && program_of(text).empty()) { // a log may have the machine's matrix, too
+      fail(ErrorKind::input, fmt::format("{}: {}", file, what));
+    }
     if (arguments.format.empty() ? is_astra_workload(text) : arguments.format == k_astra_sim) {
       return import_workload(text, file, arguments);
     }
@@ -133,8 +177,7 @@ int run_import(const ImportArguments& arguments) {
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
   if (arguments.described.given()) {
-    const JudgedLog judged = judged_log(read_described(arguments.described, &checked), checked,
-                                        {.sharp = arguments.described.sharp});
+    const JudgedLog judged = judged_in_domains(arguments.described, checked);
     refuse_overwriting(arguments.output, arguments.files, "profile");
     hand_out(canonical_text(checked), arguments.output, false, [&] {
       return arguments.json ? canonical(to_json(judged))
@@ -148,14 +191,8 @@ int run_import(const ImportArguments& arguments) {
 } // namespace
 
 std::string what_text_is(std::string_view text, const std::string& path) {
-  if (text.starts_with('<')) {
-    return fmt::format(
-        "this is XML; if hwloc, NCCL or RCCL wrote it, make a profile of it: `reckon "
-        "probe --topology {} -o profile.json`",
-        path);
-  }
   const std::string program = program_of(text);
-  return program.empty() ? ""
+  return program.empty() ? what_machine_is(text, path)
                          : fmt::format("this is output of {}; make a profile of it: `reckon import "
                                        "{} -o profile.json`",
                                        program, path);

@@ -378,8 +378,8 @@ void add_probe_command(Arguments& program) {
                "Name of the profile. Default: the host's name, or the file's with --topology");
   probe.option("--topology", &flags->topology,
                "Measure nothing: make a profile of another machine's tree from a file of hwloc "
-               "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE), or of a folder of "
-               "--record");
+               "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE), of the text of "
+               "`nvidia-smi topo -m`, or of a folder of --record");
   probe
       .option("--record", &flags->record,
               "A new folder for the system's files that were read: --topology FOLDER makes the "

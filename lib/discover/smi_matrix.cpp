@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/whole_number.hpp"
+#include "topology/paths.hpp"
 
 #include <fmt/format.h>
 
@@ -26,8 +27,9 @@ constexpr int k_most_nvlinks = 18;
 constexpr std::array<std::string_view, 5> k_distances{"PIX", "PXB", "PHB", "NODE", "SYS"};
 constexpr int k_inner_switch = 0, k_outer_switch = 1, k_host_bridge = 2, k_node = 3;
 
+/// Without the signs of a quotation.
 std::vector<std::string> words_in(const std::string& line) {
-  std::istringstream in(line);
+  std::istringstream in(line.substr(std::min(line.find_first_not_of("> \t"), line.size())));
   std::vector<std::string> words;
   for (std::string word; in >> word;) {
     words.push_back(std::move(word));
@@ -89,6 +91,7 @@ public:
         head(words);
       } else if (!m_names.empty() && m_rows.size() < m_names.size() && !words.empty()) {
         row(words, number);
+        m_lines.push_back(number);
       } else if (words.size() == 2 && words[0].starts_with("NIC") && words[0].ends_with(':')) {
         m_legend[words[0].substr(0, words[0].size() - 1)] = words[1];
       }
@@ -97,9 +100,10 @@ public:
       stop(number, fmt::format("ends after {} of {} rows; give the whole output", m_rows.size(),
                                m_names.size()));
     }
+    compare_directions();
   }
 
-  [[nodiscard]] Topology tree() {
+  [[nodiscard]] RecordedTopology recorded() {
     m_tree.objects.push_back({.id = m_machine});
     std::array<Sets, 4> sets{Sets(m_names.size()), Sets(m_names.size()), Sets(m_names.size()),
                              Sets(m_names.size())};
@@ -117,13 +121,25 @@ public:
       place(device, sets);
     }
     nvlinks();
-    return std::move(m_tree);
+    return {std::move(m_tree), std::string(k_smi_matrix_format), std::move(m_remarks)};
   }
 
 private:
   /// A cell: the index in k_distances, or so many NVLinks.
   struct Entry {
     int distance = -1, nvlinks = 0;
+    bool operator==(const Entry&) const = default;
+    [[nodiscard]] std::string text() const {
+      return nvlinks > 0    ? fmt::format("NV{}", nvlinks)
+             : distance < 0 ? "X"
+                            : std::string(k_distances.at(static_cast<std::size_t>(distance)));
+    }
+    /// Fewer NVLinks, or else a longer way.
+    [[nodiscard]] bool is_worse_than(const Entry& other) const {
+      return (nvlinks > 0) != (other.nvlinks > 0) ? nvlinks == 0
+             : nvlinks > 0                        ? nvlinks < other.nvlinks
+                                                  : distance > other.distance;
+    }
   };
 
   [[noreturn]] void stop(std::size_t line, const std::string& problem) const {
@@ -169,6 +185,31 @@ private:
     const std::size_t after = m_names.size() + 1;
     const bool numa = m_says_numa && words.size() > after + 1 && words[after + 1] != "N/A";
     m_numa.push_back(numa ? words[after + 1] : words.size() > after ? words[after] : "");
+  }
+
+  /// Both cells of two devices are about the same links. Where they differ, the worse one counts.
+  void compare_directions() {
+    std::size_t differ = 0;
+    for (std::size_t a = 0; a < m_names.size(); ++a) {
+      for (std::size_t b = a + 1; b < m_names.size(); ++b) {
+        Entry& there = m_rows[a][b];
+        Entry& back = m_rows[b][a];
+        if (there == back) {
+          continue;
+        }
+        if (differ++ == 0) {
+          m_remarks.push_back(fmt::format(
+              "{}: line {}: {} has {} to {}, but {} has {} to {} in line {}; the worse of the "
+              "two counts: compare with `nvidia-smi nvlink --status`",
+              m_file, m_lines[a], m_names[a], there.text(), m_names[b], m_names[b], back.text(),
+              m_names[a], m_lines[b]));
+        }
+        there = back = there.is_worse_than(back) ? there : back;
+      }
+    }
+    if (differ > 1) {
+      m_remarks.back() += fmt::format("; {} more pairs differ", differ - 1);
+    }
   }
 
   /// Puts the device below what it shares with others, the outermost first.
@@ -245,6 +286,8 @@ private:
   std::string m_file, m_machine;
   std::vector<std::string> m_names, m_ids, m_numa; ///< by device
   std::vector<std::vector<Entry>> m_rows;
+  std::vector<std::size_t> m_lines; ///< of the rows
+  std::vector<std::string> m_remarks;
   std::map<std::string, std::string> m_legend; ///< NICs' names
   bool m_says_numa = false;
   std::map<std::pair<int, std::size_t>, std::string> m_shared; ///< by level and set
@@ -264,9 +307,21 @@ bool is_smi_matrix(std::string_view text) {
   return false;
 }
 
-Topology topology_from_smi_matrix(const std::string& text, const std::string& file,
-                                  const std::string& machine) {
-  return Matrix(text, file, machine).tree();
+bool is_smi_peer_matrix(std::string_view text) {
+  constexpr std::array<std::string_view, 6> k_states{"OK", "CNS", "GNS", "TNS", "NS", "U"};
+  std::istringstream lines(plain(text.substr(0, 65536)));
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> words = words_in(line);
+    if (words.size() > 2 && words[0] == "GPU0" && words[1] == "X") {
+      return std::ranges::find(k_states, words[2]) != k_states.end();
+    }
+  }
+  return false;
+}
+
+RecordedTopology topology_from_smi_matrix(const std::string& text, const std::string& file,
+                                          const std::string& machine) {
+  return Matrix(text, file, machine).recorded();
 }
 
 } // namespace reckon

@@ -85,6 +85,23 @@ Topology topology_from_hwloc_xml(const std::string& text, const std::string& fil
   return topology_from_hwloc(topology.get(), machine, files);
 }
 
+/// What is neither XML nor a matrix.
+void refuse_other_texts(const std::string& text, const std::string& file) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && (text[begin] == '<' || text.starts_with("\xef\xbb\xbf"))) {
+    return;
+  }
+  fail(ErrorKind::input,
+       fmt::format("{}: {}; give what `lstopo machine.xml`, NCCL_TOPO_DUMP_FILE or `nvidia-smi "
+                   "topo -m` wrote",
+                   file,
+                   begin == std::string::npos ? "the file is empty"
+                   : text[begin] == '{'       ? "is JSON: a profile goes to --profile"
+                   : is_smi_peer_matrix(text)
+                       ? "is the matrix of `nvidia-smi topo -p2p`, which says nothing of links"
+                       : "is neither XML nor a matrix under \"GPU0 ... CPU Affinity\""));
+}
+
 } // namespace
 
 RecordedTopology topology_from_text(const std::string& text, const std::string& file,
@@ -95,8 +112,9 @@ RecordedTopology topology_from_text(const std::string& text, const std::string& 
          fmt::format("{}: more than 256 MiB; this is no machine's topology", file));
   }
   if (is_smi_matrix(text)) {
-    return {topology_from_smi_matrix(text, file, machine), "matrix of nvidia-smi topo -m", {}};
+    return topology_from_smi_matrix(text, file, machine);
   }
+  refuse_other_texts(text, file);
   pugi::xml_document document;
   const pugi::xml_parse_result parsed =
       document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);

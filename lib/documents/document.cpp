@@ -39,15 +39,15 @@ WhatTextIs& other_texts() {
 /// document is built: a plan of 10^6 parts has 30 MB.
 Json parsed(std::string text, const std::string& path, std::string_view kind) {
   const std::string shown = shown_name(path);
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) {
-    fail(ErrorKind::input, fmt::format("{}: {} is empty", shown, path == "-" ? "it" : "the file"));
-  }
   if (const auto& what_is = other_texts();
       what_is && text.find("\"schema\"") == std::string::npos) {
     if (const std::string what = what_is(text, path); !what.empty()) {
       fail(ErrorKind::input, fmt::format("{}: {}", shown, what));
     }
+  }
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) {
+    fail(ErrorKind::input, fmt::format("{}: {} is empty", shown, path == "-" ? "it" : "the file"));
   }
   if (text[begin] != '{' && text[begin] != '[') {
     const auto line_begin = text.rfind('\n', begin) + 1; // npos + 1 is 0
@@ -61,8 +61,14 @@ Json parsed(std::string text, const std::string& path, std::string_view kind) {
   return parse_json(text, shown);
 }
 
+/// Of a folder nothing, if parsed() can say what it is.
+std::string text_of(const std::string& path) {
+  std::error_code ignored; // reading says why
+  return other_texts() && fs::is_directory(path, ignored) ? "" : read_file(path);
+}
+
 Json parse_file(const std::string& path, std::string_view kind) {
-  return parsed(read_file(path), path, kind);
+  return parsed(text_of(path), path, kind);
 }
 
 /// Folders of shipped documents, the first one that has a name wins.
@@ -189,7 +195,7 @@ Document read_file_or_shipped(const std::string& path_or_name) {
   if (among(shipped_profiles())) {
     return read_profile(path_or_name);
   }
-  std::string text = read_file(path_or_name);
+  std::string text = text_of(path_or_name);
   return is_workload_csv(path_or_name, text)
              ? Document(workload_from_csv(text, path_or_name))
              : document_from_json(parsed(std::move(text), path_or_name, "document of reckon"),

@@ -26,7 +26,8 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// The kind in a text's "schema", whatever else is in it; empty: it is no document.
 [[nodiscard]] std::string document_kind(const std::string& text);
 
-/// The nature of a text without a schema, and the remedy ("this is output of ..."); empty: unknown.
+/// The nature of a text without a schema, or of a folder, which has no text, and the remedy ("this
+/// is output of ..."); empty: unknown.
 using WhatTextIs = std::function<std::string(std::string_view text, const std::string& path)>;
 /// Lets all readers below report that. Once, before any of them runs: this module does not know
 /// other programs.

@@ -200,9 +200,14 @@ private:
     return name_ranges(out);
   }
 
+  /// What is published of PCIe is of traffic between GPUs.
   [[nodiscard]] std::optional<UsualShare> share_of(std::string_view way,
                                                    std::size_t station) const {
-    return usual_share(way, m_network.stations[station].kind, m_gpu_links);
+    const std::string_view kind = m_network.stations[station].kind;
+    if (kind == "pcie" && m_gpu_links.bytes_per_second > 0 && !m_between.contains(station)) {
+      return std::nullopt;
+    }
+    return usual_share(way, kind, m_gpu_links);
   }
 
   /// The stations at the shares of their rates that the way usually reaches; those of which nothing
@@ -222,8 +227,9 @@ private:
     for (std::size_t u = 0; u < m_gpus; ++u) {
       std::set<std::size_t> first;
       for (std::size_t v = 0; v < m_gpus; ++v) {
-        if (u != v && !m_network.ways[u][v]->empty()) {
+        for (const Use& use : u == v ? Uses() : *m_network.ways[u][v]) {
           first.insert(m_network.ways[u][v]->front().station);
+          m_between.insert(use.station);
         }
       }
       double rate = 0;
@@ -470,8 +476,6 @@ private:
         continue;
       }
       out.unknown.push_back(link);
-      const auto kind = peer_link_kind(m_profile.topology, {from.id, to.id});
-      out.lacks_gpu_rates |= kind && *kind != PeerLinkKind::socket;
     }
   }
 
@@ -486,7 +490,8 @@ private:
   std::vector<std::vector<NicWay>> m_nics; ///< by GPU
   std::vector<bool> m_near;                ///< by GPU
   GpuLinks m_gpu_links;
-  bool m_unknown_gpu = false; ///< whether a rate between two of them is unknown
+  std::set<std::size_t> m_between; ///< stations between two GPUs of a machine
+  bool m_unknown_gpu = false;      ///< whether a rate between two of them is unknown
 };
 
 } // namespace

@@ -46,7 +46,6 @@ struct WayCeilings {
   std::vector<WayCeiling>
       ways; ///< those that exist there; empty where no rate that they need is known
   std::vector<std::string> unknown; ///< links of unknown rate, counted as unlimited
-  bool lacks_gpu_rates = false;     ///< NVLinks or xGMI are among these
 };
 
 /// Equations 57 to 60 of docs/equations.md, by collective: what the links between these ranks allow

@@ -38,6 +38,28 @@ Json way_json(const WayCeiling& way) {
   return json;
 }
 
+/// What the values of a number of machines leave out.
+std::string remarks(const Expected& first, const Style& style) {
+  std::string out;
+  if (!first.unknown.empty()) {
+    out += "\n" +
+           folded(printable("  unknown  " + first_names(first.unknown) + ": counted as unlimited"),
+                  style);
+  }
+  if (first.ways.empty()) {
+    out +=
+        "\n" + folded("  A model's name has the rates of its links (--gpu), and so has the XML of "
+                      "NCCL (NCCL_TOPO_DUMP_FILE) or of `lstopo` (--topology).",
+                      style);
+  } else if (first.lacks_gpu_links) {
+    out += "\n" + folded("  No NVLink or xGMI is known here. If the GPUs have any, the values are "
+                         "too low: give the text of `nvidia-smi topo -m` to `reckon expect "
+                         "--topology`.",
+                         style);
+  }
+  return out;
+}
+
 /// Sources of what is usual, each once, in the order of the tables.
 std::string sources(const Expectation& expectation, const Style& style) {
   std::vector<std::string> said;
@@ -100,10 +122,10 @@ std::vector<Expected> expected_of(const Profile& profile, const CollectiveJob& j
     out.bus_factor = collectives[c]->bus_factor(static_cast<double>(job.ranks()));
     out.unknown = std::move(ceilings[c].unknown);
     const auto format = profile.context.find("topology_format");
-    const bool matrix = format != profile.context.end() && format->second.starts_with("matrix");
-    out.lacks_gpu_links = job.gpus.size() > 1 && !matrix && // which leaves no NVLink out
-                          lacks_gpu_links(profile.topology, job.machine);
-    out.lacks_gpu_rates = ceilings[c].lacks_gpu_rates;
+    out.lacks_gpu_links =
+        job.gpus.size() > 1 &&
+        (format == profile.context.end() || format->second != k_smi_matrix_format) &&
+        lacks_gpu_links(profile.topology, job.machine);
     out.ways = std::move(ceilings[c].ways);
   }
   return all;
@@ -148,10 +170,7 @@ std::string render(const Expectation& expectation, const Style& style) {
       const Expected& row = expectation.rows[i];
       if (row.ways.empty()) {
         table.row(
-            {row.collective, "", "", "",
-             row.lacks_gpu_rates
-                 ? "no rate of a link is known; --gpu says that of NVLinks"
-                 : "no rate of a link is known; `reckon probe` on the machine measures them"});
+            {row.collective, "", "", "", "nothing: links of unknown rate can take all of it"});
       }
       for (const WayCeiling& way : row.ways) {
         table.row({&way == &row.ways.front() ? row.collective : "",
@@ -162,17 +181,7 @@ std::string render(const Expectation& expectation, const Style& style) {
       }
     }
     out += table.text(style);
-    if (!first.unknown.empty()) {
-      out +=
-          "\n" +
-          folded(printable("  unknown  " + first_names(first.unknown) + ": counted as unlimited"),
-                 style);
-    }
-    if (first.lacks_gpu_links) {
-      out += "\n" + folded("  No NVLink or xGMI is known here. If the GPUs have any, the values "
-                           "are too low: give the text of `nvidia-smi topo -m` to --topology.",
-                           style);
-    }
+    out += remarks(first, style);
   }
   if (const std::string said = sources(expectation, style); !said.empty()) {
     out += "\nUsual, for long messages:\n" + said;

@@ -20,7 +20,6 @@ struct Expected {
   std::vector<WayCeiling> ways;
   std::vector<std::string> unknown; ///< links of unknown rate: counted as unlimited
   bool lacks_gpu_links = false;     ///< the machine has GPUs and no known NVLinks
-  bool lacks_gpu_rates = false;     ///< as in WayCeilings
 
   /// The upper bound of all ways, bus bytes per second; 0 where no rate is known.
   [[nodiscard]] double most() const;

@@ -3,6 +3,7 @@
 
 #include "core/file.hpp"
 #include "core/version.hpp"
+#include "discover/smi_matrix.hpp"
 #include "discover/topology_file.hpp"
 #include "documents/cells.hpp"
 #include "kernels/optimizer.hpp"
@@ -200,14 +201,18 @@ void describe_settings(Profile& profile, const Topology& topology, SystemFiles& 
   }
 }
 
+bool is_topology_text(std::string_view text) {
+  return is_smi_matrix(text);
+}
+
 Profile profile_of_topology_file(const std::string& path, const std::string& name) {
   const std::filesystem::path file(path);
   const bool folder = std::filesystem::is_directory(file);
   const SystemFiles files(path);
-  RecordedTopology recorded =
-      folder ? topology_from_text(read_file(path + k_machine_xml), path + k_machine_xml, "m0",
-                                  files.reader())
-             : read_topology_file(path);
+  RecordedTopology recorded = folder
+                                  ? topology_from_text(read_file(path + k_machine_xml),
+                                                       path + k_machine_xml, "m0", files.reader())
+                                  : read_topology_file(path);
   Profile profile;
   profile.name = name.empty() ? file.stem().string() : name;
   profile.source = fmt::format("not measured: the tree of a machine, out of {} ({})",

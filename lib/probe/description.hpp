@@ -8,6 +8,7 @@
 #include "topology/topology.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -52,6 +53,10 @@ void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds bu
 /// the memory traffic of the STREAM-like cells with as many threads (for NUMA pairs: with all),
 /// converted to the cell's way of counting bytes.
 void add_ceilings(std::vector<Cell>& cells);
+
+/// Whether profile_of_topology_file() reads it though it is no XML: the text of `nvidia-smi topo
+/// -m`.
+[[nodiscard]] bool is_topology_text(std::string_view text);
 
 /// A profile with the tree of a machine elsewhere and without cells: its source and its context say
 /// that nothing was measured. A folder of recorded files also has its settings. `name` empty: the

@@ -2,6 +2,7 @@
 #include "topology/paths.hpp"
 
 #include "core/error.hpp"
+#include "topology/gpu_models.hpp"
 
 #include <fmt/format.h>
 
@@ -408,7 +409,10 @@ bool lacks_gpu_links(const Topology& topology, std::string_view machine) {
   const Chain gpus = walker.below(walker.at(machine), ObjectKind::gpu);
   return gpus.size() > 1 &&
          std::any_of(gpus.begin(), gpus.end(),
-                     [&](const Object* gpu) { return gpu->parent != machine; }) &&
+                     [&](const Object* gpu) {
+                       const GpuModel* model = gpu_model(gpu->name);
+                       return gpu->parent != machine && (model == nullptr || model->nvlinks > 0);
+                     }) &&
          std::none_of(topology.links.begin(), topology.links.end(), [&](const PeerLink& link) {
            return link.kind != PeerLinkKind::socket &&
                   std::any_of(gpus.begin(), gpus.end(), [&](const Object* gpu) {

@@ -64,8 +64,12 @@ struct Path {
 /// address, and all objects below it have addresses of one slot.
 [[nodiscard]] bool is_card_port(const Topology& topology, const TopologyObject& bridge);
 
+/// Format of a file that names all NVLinks, as a profile's context has it ("topology_format").
+inline constexpr std::string_view k_smi_matrix_format = "matrix of nvidia-smi topo -m";
+
 /// Whether the tree has the places of the machine's several GPUs, but no NVLink or xGMI: the files
-/// that clouds make for NCCL leave these out. False for GPUs in a plain list below the machine.
+/// that clouds make for NCCL leave these out. False for GPUs in a plain list below the machine, and
+/// for models that have no NVLinks.
 [[nodiscard]] bool lacks_gpu_links(const Topology& topology, std::string_view machine);
 
 /// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of nested switches the

@@ -85,12 +85,104 @@ END
 done
 printf '\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tPHB\t0-15\t0\tN/A\nGPU1\tPHB\t X \t0-15\t0\tN/A\n' > two.txt
 ok expect --topology two.txt --collective all_reduce
-stdout_has 'gpu0 > hb0' 'reckon probe'
-stdout_lacks 'No NVLink' --gpu # the matrix says that there is none
+stdout_has 'gpu0 > hb0' --gpu
+stdout_lacks 'No NVLink' # the matrix says that there is none
 refused --nic-rate expect --topology two.txt --machines 2
-ok expect --topology two.txt --machines 2 --nic-rate 100Gb/s --collective all_reduce
+ok expect --topology two.txt --machines 2 --nic-rate 1x100Gb/s --collective all_reduce
 stdout_matches '^  all_reduce +ring +12\.50 .* port$'
 printf '\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\t0\tN/A\n' > one.txt
 refused '--machines 2' expect --topology one.txt
-ok expect --topology one.txt --machines 2 --nic-rate 100Gb/s --collective all_gather
+ok expect --topology one.txt --machines 2 --nic-rate 1x100Gb/s --collective all_gather
 stdout_has 'over port out'
+
+# A model decides the rate of PCIe, too.
+{
+  echo "	GPU0 GPU1 CPU Affinity NUMA Affinity"
+  printf 'GPU0 X PHB 0-15 0\nGPU1 PHB X 0-15 0\n'
+} > pcie.txt
+ok expect --topology pcie.txt --gpu 'nvidia geforce rtx 4090' --collective all_reduce
+stdout_matches '^  all_reduce +ring +31\.51 ' # 16 GT/s x 16 lanes / 8 x 128/130
+stdout_lacks unknown topo
+ok expect --topology pcie.txt --collective all_reduce --json # the matrix names all NVLinks
+cp .last/stdout open.json
+json_check open.json << 'END'
+(row,) = open["rows"]
+assert row["ways"] == [] and row["lacks_gpu_links"] is False
+END
+ok expect --topology pcie.txt --collective all_reduce
+stdout_has --gpu NCCL_TOPO_DUMP_FILE
+refused NCCL_TOPO_DUMP_FILE expect --topology pcie.txt --gpu 'Radeon VII'
+
+# A ring of NVLinks and PCIe: what is usual is a share of what both allow.
+printf '\tGPU0 GPU1 GPU2 CPU Affinity\nGPU0 X NV2 NV2 0-7\nGPU1 NV2 X PHB 0-7\nGPU2 NV2 PHB X 0-7\n' > volta.txt
+ok expect --topology volta.txt --gpu V100 --collective all_reduce --json
+cp .last/stdout volta.json
+json_check volta.json << 'END'
+(row,) = volta["rows"]
+(ring,) = [way for way in row["ways"] if way["way"] == "ring"]
+assert ring["usual"]["high_bus_bytes_per_second"] < ring["bus_bytes_per_second"] < 100e9, ring
+END
+
+# NICs that a cloud's topology does not list.
+refused 8x400Gb/s expect --topology pcie.txt --gpu L4 --nic-rate 400Gb/s --machines 2
+ok expect --topology pcie.txt --gpu L4 --nic-rate 4x40Gb/s --machines 2 --collective all_reduce --json
+cp .last/stdout nics.json
+json_check nics.json << 'END'
+# Four NICs of 5 GB/s: less than the GPUs' PCIe links.
+(row,) = nics["rows"]
+(ring,) = [way for way in row["ways"] if way["way"] == "ring"]
+assert near(ring["bus_bytes_per_second"], 20e9, 1e-6), ring
+END
+refused 'lists 1 NIC' expect --topology topo.txt --gpu H100 --nic-rate 8x400Gb/s --machines 2
+refused --nic-rate expect --topology pcie.txt --gpu L4 --nic-rate 0x400Gb/s --machines 2
+refused --nic-rate expect --topology pcie.txt --gpu L4 --nic-rate 8x400 --machines 2
+
+# What contradicts the machine, or has nothing to say, is refused.
+refused 'H100' expect -p h100-cluster --gpu A100
+refused 'link_bytes_per_second' expect -p h100-cluster --nic-rate 100Gb/s
+ok expect -p h100-cluster --gpu H100 --nic-rate 400Gb/s --collective all_reduce --machines 1
+refused 'at most 12' expect --topology topo.txt --gpu A100 --machines 1
+refused --requirements expect -p h100-cluster --message-bytes 1GiB
+for option in --gpu=H100 --nic-rate=400Gb/s --sharp --nvlink-machines=2; do
+  refused "${option%%=*}" import log.txt "$option"
+done
+sed 's/H100 80GB HBM3/A100-SXM4-80GB/' log.txt > ampere.txt
+refused A100-SXM4 import ampere.txt --topology topo.txt --gpu H100
+refused A100-SXM4 import ampere.txt --topology topo.txt
+refused A100-SXM4 import ampere.txt -p h100-cluster
+
+# One rank alone: why.
+printf '\tGPU0 NIC0 CPU Affinity NUMA Affinity\nGPU0 X PHB 0-7 0\nNIC0 PHB X\n' > small.txt
+refused '1 GPU' expect --topology small.txt
+ok expect --topology small.txt --nic-rate 200Gb/s --collective all_reduce
+printf '<system version="1"><cpu numaid="0"><pci busid="0000:07:00.0" class="0x020700"><nic><net name="eth0"/></nic></pci></cpu></system>' > nic.xml
+refused '0 GPUs' expect --topology nic.xml
+
+# Machines that share their NVSwitches.
+ok expect -p h100-cluster --nvlink-machines 2 --machines 2,4 --collective all_reduce --json
+cp .last/stdout domains.json
+json_check domains.json << 'END'
+# Four machines are two domains, each with 16 NICs of 50 GB/s: NVLinks decide.
+rings = [(row["machines"], row["ranks"], way["bus_bytes_per_second"]) for row in domains["rows"] for way in row["ways"] if way["way"] == "ring"]
+assert [r[:2] for r in rings] == [(2, 16), (4, 32)] and all(near(r[2], 450e9, 1e-6) for r in rings), rings
+END
+refused multiple expect -p h100-cluster --nvlink-machines 2 --machines 3
+refused NVSwitch expect --topology pcie.txt --gpu L4 --nvlink-machines 2 --machines 2
+sed -E 's/(Rank +)([4-7])(.*)node7 device +[0-9]+ \[0000:[0-9]/\1\2\3node8 device \2 [0000:\2/' log.txt |
+  awk '/node8/ { sub(/device [0-9]/, "device " ($3 - 4)) } { print }' > hosts.txt
+ok import hosts.txt --topology topo.txt --nvlink-machines 18 --json
+cp .last/stdout shared.json
+json_check shared.json << 'END'
+(row,) = shared["collectives"]
+assert row["machines"] == 2 and row["ranks"] == 8 and near(row["most_bus_bytes_per_second"], 700e9, 1e-6)
+END
+
+# A description of a machine in the place of another document.
+mkdir -p recorded
+for file in topo.txt recorded; do
+  for reader in check show import 'expect -p'; do
+    refused "reckon probe --topology $file" $reader "$file"
+  done
+done
+cat topo.txt log.txt > both.txt
+ok import both.txt --topology topo.txt

@@ -38,7 +38,7 @@ std::string between(const Topology& topology, const char* a, const char* b,
 
 TEST(SmiMatrix, IsReadAsTheTreeThatItImplies) {
   ASSERT_TRUE(is_smi_matrix(k_hopper));
-  const Topology topology = topology_from_smi_matrix(k_hopper, "topo.txt", "m0");
+  const Topology topology = topology_from_smi_matrix(k_hopper, "topo.txt", "m0").topology;
   EXPECT_THAT(topology.ids_in("m0", ObjectKind::gpu), SizeIs(4));
   EXPECT_EQ(between(topology, "gpu0", "nic0"), "PIX");
   EXPECT_EQ(between(topology, "gpu2", "nic1"), "PIX");
@@ -61,7 +61,7 @@ TEST(SmiMatrix, HasTheDistancesThatItWasMadeFrom) {
                            "GPU2  PXB  PXB   X   NODE  PHB   0-31 0\n"
                            "GPU3  NODE NODE NODE  X    NODE  0-31 0\n"
                            "mlx5_0 PHB PHB  PHB  NODE   X\n";
-  const Topology topology = topology_from_smi_matrix(text, "topo.txt", "m0");
+  const Topology topology = topology_from_smi_matrix(text, "topo.txt", "m0").topology;
   EXPECT_EQ(between(topology, "gpu0", "gpu1"), "PIX");
   EXPECT_EQ(between(topology, "gpu0", "gpu2"), "PXB");
   EXPECT_EQ(between(topology, "gpu1", "gpu3"), "NODE");
@@ -75,7 +75,7 @@ TEST(SmiMatrix, NvlinksThatAGpuCanHaveLeadToOtherGpus) {
   const std::string text = "GPU0 GPU1 GPU2 GPU3 CPU Affinity NUMA Affinity\n"
                            "GPU0 X NV6 NV6 NV6 0-71 0\nGPU1 NV6 X NV6 NV6 0-71 0\n"
                            "GPU2 NV6 NV6 X NV6 72-143 1\nGPU3 NV6 NV6 NV6 X 72-143 1\n";
-  Topology topology = topology_from_smi_matrix(text, "topo.txt", "m0");
+  Topology topology = topology_from_smi_matrix(text, "topo.txt", "m0").topology;
   EXPECT_THAT(topology.of_kind(ObjectKind::link_switch), SizeIs(0));
   ASSERT_THAT(topology.links, SizeIs(6));
   complete_nvlinks(topology, "m0", "NVIDIA GH200 120GB");
@@ -85,28 +85,71 @@ TEST(SmiMatrix, NvlinksThatAGpuCanHaveLeadToOtherGpus) {
 TEST(SmiMatrix, TheModelDecidesOnRatesAndOnSumsInTheSwitch) {
   for (const auto& [name, rate, sums] :
        {std::tuple("NVIDIA H100 80GB HBM3", 450e9, true), std::tuple("NVIDIA B200", 900e9, true)}) {
-    Topology topology = topology_from_smi_matrix(k_hopper, "topo.txt", "m0");
+    Topology topology = topology_from_smi_matrix(k_hopper, "topo.txt", "m0").topology;
     EXPECT_FALSE(topology.links[0].bytes_per_second);
     complete_nvlinks(topology, "m0", name);
     EXPECT_EQ(topology.links[0].bytes_per_second, rate);
     EXPECT_EQ(topology.of_kind(ObjectKind::link_switch)[0]->sums, sums);
   }
-  Topology unknown = topology_from_smi_matrix(k_hopper, "topo.txt", "m0");
+  Topology unknown = topology_from_smi_matrix(k_hopper, "topo.txt", "m0").topology;
   complete_nvlinks(unknown, "m0", "a GPU of tomorrow");
   EXPECT_FALSE(unknown.links[0].bytes_per_second);
   EXPECT_FALSE(unknown.of_kind(ObjectKind::link_switch)[0]->sums);
 }
 
+/// `from` and all that stands before and after it, with `to` in its place.
+std::string hopper_with(const std::string& from, const std::string& to) {
+  std::string text = k_hopper;
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+TEST(SmiMatrix, CellsThatContradictEachOtherAreRemarkedAndTheWorseOneCounts) {
+  EXPECT_THAT(topology_from_smi_matrix(k_hopper, "topo.txt", "m0").remarks, SizeIs(0));
+  // Row 4 alone says that 17 links of GPU 3 work; one pair of the six is GPU 3's with GPU 0.
+  const RecordedTopology down = topology_from_smi_matrix(
+      hopper_with("GPU3\tNV18\tNV18\tNV18", "GPU3\tNV17\tNV17\tNV17"), "topo.txt", "m0");
+  ASSERT_THAT(down.remarks, SizeIs(1));
+  EXPECT_THAT(down.remarks[0], test::Says("topo.txt: line 2: GPU0 has NV18 to GPU3"));
+  EXPECT_THAT(down.remarks[0], ::testing::HasSubstr("NV17 to GPU0 in line 5"));
+  EXPECT_EQ(down.topology.links[0].count, 18);
+  EXPECT_EQ(down.topology.links[3].count, 17);
+  // NIC 0 is below GPU 0's switch in one row only: not nearer than the other says.
+  const RecordedTopology far =
+      topology_from_smi_matrix(hopper_with("NV18\tPIX\tSYS", "NV18\tNODE\tSYS"), "topo.txt", "m0");
+  EXPECT_THAT(far.remarks, SizeIs(1));
+  EXPECT_EQ(between(far.topology, "gpu0", "nic0"), "NODE");
+}
+
+TEST(SmiMatrix, IsReadOutOfAQuotation) {
+  std::string quoted = "> ";
+  for (const char c : k_hopper) {
+    quoted += c == '\n' ? "\n> " : std::string(1, c);
+  }
+  const RecordedTopology plain = topology_from_text(k_hopper, "topo.txt");
+  EXPECT_EQ(topology_from_text(quoted, "topo.txt").topology, plain.topology);
+  EXPECT_EQ(plain.format, k_smi_matrix_format);
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    static_cast<void>(topology_from_text(text, "topo.txt"));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(SmiMatrix, OtherTextsAreCalledWhatTheyAre) {
+  EXPECT_THAT(refusal_of(" \n"), test::Says("empty"));
+  EXPECT_THAT(refusal_of("{\"schema\": \"profile\"}"), test::Says("--profile"));
+  EXPECT_THAT(refusal_of("# a log\n"), test::Says("neither"));
+  EXPECT_THAT(refusal_of(" \tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n"), test::Says("-p2p"));
+}
+
 TEST(SmiMatrix, IsRefusedWithTheLine) {
   const auto refusal = [](const std::string& from, const std::string& to) {
-    std::string text = k_hopper;
-    text.replace(text.find(from), from.size(), to);
-    try {
-      static_cast<void>(topology_from_text(text, "topo.txt"));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("none");
+    return refusal_of(hopper_with(from, to));
   };
   EXPECT_THAT(refusal("NV18\tNV18\tNV18\tPIX", "NV18\tNV18\tNV18\tNEAR"), test::Says("topo.txt:2"));
   EXPECT_THAT(refusal("GPU3\tNV18", "GPU7\tNV18"), test::Says("topo.txt:5"));

@@ -245,7 +245,12 @@ TEST(LacksGpuLinks, WhereTheTreeSaysWhereTheGpusAreAndNotHowTheyAreJoined) {
   EXPECT_TRUE(lacks_gpu_links(t, "m0"));
   t.links.push_back({PeerLinkKind::socket, "m0/numa0", "m0/gpu0", 1, 450e9}); // joins no two GPUs
   EXPECT_TRUE(lacks_gpu_links(t, "m0"));
+  for (TopologyObject& o : t.objects) { // a model without NVLinks
+    o.name = o.kind == ObjectKind::gpu ? "NVIDIA L40S" : o.name;
+  }
+  EXPECT_FALSE(lacks_gpu_links(t, "m0"));
   for (TopologyObject& o : t.objects) { // as importers list them
+    o.name = o.kind == ObjectKind::gpu ? "" : o.name;
     o.parent = o.kind == ObjectKind::gpu ? "m0" : o.parent;
   }
   EXPECT_FALSE(lacks_gpu_links(t, "m0"));

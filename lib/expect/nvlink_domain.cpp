@@ -36,7 +36,7 @@ Profile joined_by_nvlink(Profile profile, const std::string& machine, std::size_
          fmt::format("--nvlink-machines: {} {}; give a --topology of a machine with NVSwitches",
                      profile.name,
                      profile.cells.empty() ? "has no NVSwitch that machines could share"
-                                           : "was measured alone"));
+                                           : "has cells of one machine alone"));
   }
   std::map<std::string, std::size_t> each; // by stem: how many a host has
   std::vector<TopologyObject> own;

@@ -159,14 +159,15 @@ printf '<system version="1"><cpu numaid="0"><pci busid="0000:07:00.0" class="0x0
 refused '0 GPUs' expect --topology nic.xml
 
 # Machines that share their NVSwitches.
-ok expect -p h100-cluster --nvlink-machines 2 --machines 2,4 --collective all_reduce --json
+ok expect --topology topo.txt --gpu H100 --nic-rate 400Gb/s --nvlink-machines 2 --machines 2,4 --collective all_reduce --json
 cp .last/stdout domains.json
 json_check domains.json << 'END'
-# Four machines are two domains, each with 16 NICs of 50 GB/s: NVLinks decide.
+# Two machines are one domain; four are two, each with two NICs of 50 GB/s.
 rings = [(row["machines"], row["ranks"], way["bus_bytes_per_second"]) for row in domains["rows"] for way in row["ways"] if way["way"] == "ring"]
-assert [r[:2] for r in rings] == [(2, 16), (4, 32)] and all(near(r[2], 450e9, 1e-6) for r in rings), rings
+assert [r[:2] for r in rings] == [(2, 16), (4, 32)] and near(rings[0][2], 450e9, 1e-6) and near(rings[1][2], 100e9, 1e-6), rings
 END
-refused multiple expect -p h100-cluster --nvlink-machines 2 --machines 3
+refused multiple expect --topology topo.txt --gpu H100 --nvlink-machines 2 --machines 3
+refused alone expect -p h100-cluster --nvlink-machines 2 --machines 2
 refused NVSwitch expect --topology pcie.txt --gpu L4 --nvlink-machines 2 --machines 2
 sed -E 's/(Rank +)([4-7])(.*)node7 device +[0-9]+ \[0000:[0-9]/\1\2\3node8 device \2 [0000:\2/' log.txt |
   awk '/node8/ { sub(/device [0-9]/, "device " ($3 - 4)) } { print }' > hosts.txt

@@ -142,7 +142,6 @@ std::string refusal_of(const std::string& text) {
 
 TEST(SmiMatrix, OtherTextsAreCalledWhatTheyAre) {
   EXPECT_THAT(refusal_of(" \n"), test::Says("empty"));
-  EXPECT_THAT(refusal_of("{\"schema\": \"profile\"}"), test::Says("--profile"));
   EXPECT_THAT(refusal_of("# a log\n"), test::Says("neither"));
   EXPECT_THAT(refusal_of(" \tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tOK\tX\n"), test::Says("-p2p"));
 }

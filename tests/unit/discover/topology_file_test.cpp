@@ -104,7 +104,7 @@ TEST(NcclTopology, OfTwoEndsThatTellOfTheSameLinksTheOneThatSeesMoreIsRight) {
 }
 
 TEST(TopologyFile, MistakesNameTheLineAndARemedy) {
-  EXPECT_THAT(refusal("{\"schema\": 1}"), test::Says("line 1"));
+  EXPECT_THAT(refusal("{\"schema\": 1}"), test::Says("--profile"));
   EXPECT_THAT(refusal("<a>\n<b></a>"), test::Says("line 2"));
   EXPECT_THAT(refusal("<?xml version=\"1.0\"?>\n<plan/>"), test::Says("line 2"));
   EXPECT_THAT(refusal("<system version=\"7\"><cpu/></system>"), HasSubstr("has version \"7\""));

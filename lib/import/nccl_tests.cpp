@@ -23,6 +23,7 @@ namespace {
 struct Half {
   std::size_t time = 0, algbw = 0, busbw = 0;
   std::optional<std::size_t> wrong; ///< how many values were wrong
+  std::size_t check = 0;            ///< "#wrong" or "error": N/A where nothing was checked
 };
 
 struct Head {
@@ -58,8 +59,19 @@ constexpr std::array<std::string_view, 15> k_columns{
 /// What the rows of a table say of the collective.
 struct Hints {
   bool sums = false, has_root = false;
+  std::optional<bool> in_place;                 ///< whether the tool checks results in place
   std::vector<std::pair<double, double>> rates; ///< algbw, busbw
 
+  /// Whether the columns are those of the collective.
+  [[nodiscard]] bool has_columns_of(const Collective& collective, const Head& head) const {
+    // These print sum in some versions, and their results in place are never checked.
+    const bool moves = collective.name == "alltoall" || collective.name == "sendrecv";
+    // Until 2.13 each had its own columns, and these a redop.
+    const bool redop = head.root || head.redop.has_value() == (collective.sums || moves);
+    return collective.has_root == has_root && redop &&
+           (has_root || in_place.value_or(!moves) != moves) &&
+           (collective.sums == sums || collective.name == "sendrecv");
+  }
   /// Whether bus bandwidths are those of so many ranks.
   [[nodiscard]] bool fit(const Collective& collective, double ranks) const {
     const double factor = collective.bus_factor(ranks);
@@ -275,9 +287,10 @@ private:
         head.halves.back().algbw = i;
       } else if (word == "busbw" && !head.halves.empty()) {
         head.halves.back().busbw = i;
-      } else if (word == "#wrong" && !head.halves.empty()) {
-        // Until 2022 there was "error" instead, the largest one, which rounding alone makes.
-        head.halves.back().wrong = i;
+      } else if ((word == "#wrong" || word == "error") && !head.halves.empty()) {
+        // "error", until 2022, is the largest one, which rounding alone makes.
+        head.halves.back().check = i;
+        head.halves.back().wrong = word == "error" ? std::nullopt : std::optional(i);
       }
     }
     if (line[1] != "size" || line[2] != "count" || !head.type || head.halves.empty() ||
@@ -325,6 +338,12 @@ private:
       }
       hints.sums = hints.sums || (head.redop && words[*head.redop] != "none");
       hints.has_root = hints.has_root || (head.root && words[*head.root] != "-1");
+      const auto checks = [&](const Half& half) {
+        return half.check > 0 && words[half.check] != "N/A";
+      };
+      if (checks(head.halves.front()) && head.halves.size() > 1) {
+        hints.in_place = checks(head.halves.back());
+      }
       for (const Half& half : head.halves) {
         const auto algbw = finite_number(words[half.algbw]),
                    busbw = finite_number(words[half.busbw]);
@@ -386,14 +405,19 @@ private:
       const bool fits = m_ranks.empty()
                             ? least <= most
                             : known.fit(c, static_cast<double>(ranks_of_group(m_ranks)));
-      // sendrecv prints sum in some versions.
-      if (fits && c.has_root == known.has_root && (c.sums == known.sums || c.name == "sendrecv")) {
+      if (fits && known.has_columns_of(c, head)) {
         names.push_back(c.name);
         factors.insert(c.bus_factor(2));
         m_collective = &c;
       }
     }
-    m_known = false;
+    m_known = names.size() == 1;
+    if (m_known) {
+      m_out.note("collective", fmt::format("{}, the only one with such columns and such busbw / "
+                                           "algbw; the file does not name it",
+                                           names.front()));
+      return;
+    }
     // What one rank on each of two machines send each other has one bus bandwidth, whichever
     // collective it is.
     const bool pair = m_ranks.size() == 2 && m_ranks[0].host != m_ranks[1].host;

@@ -77,7 +77,8 @@ advised simulate ring.json --coarsen none --time 1us -- simulate ring.json --coa
 logs=$source_dir/tests/golden/import
 advised import "$logs/osu-allgather-c5n.txt" -o a.json -- import "$logs/osu-allgather-c5n.txt" --ranks 16 -o a.json
 advised import "$logs/osu-latency-c5n.txt" -o b.json -- import "$logs/osu-latency-c5n.txt" --machine m0,m1 -o b.json
-advised import "$logs/nccl-all-gather-8xa100.log" -o c.json -- import "$logs/nccl-all-gather-8xa100.log" --collective all_gather -o c.json
+sed 's/ type  / type redop root /; s/ float / float none -1 /' "$logs/nccl-all-gather-8xa100.log" > unnamed.log
+advised import unnamed.log -o c.json -- import unnamed.log --collective all_gather -o c.json
 
 # run: what a plan does not have
 ok plan -p byteps-cluster -m model.csv --workers 2 -o sums.json

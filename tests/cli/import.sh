@@ -74,10 +74,13 @@ sed 's/ 22\.42/ 12.42/' "$outputs/p2p-6gpu-staging-wins.txt" > slower.txt
 reckon import slower.txt -o slower.json
 exits 1 diff gpus.json slower.json
 
-# The collective is asked for when the file does not say it.
-refused --collective import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
-ok import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
+# The collective is asked for where several could have printed the file.
+sed 's/ type  / type redop root /; s/ float / float none -1 /' "$outputs/nccl-all-gather-8xa100.log" > unnamed.log
+refused --collective import unnamed.log -o nccl.json
+ok import --collective all_gather unnamed.log -o nccl.json
 stdout_has nccl_all_gather
+ok import "$outputs/nccl-all-gather-8xa100.log"
+stdout_says 'all_gather, the only'
 refused 'all_gather?' \
   import --collective all_gater "$outputs/nccl-all-gather-8xa100.log"
 

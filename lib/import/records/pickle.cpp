@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -19,8 +20,8 @@
 namespace reckon::import_detail {
 namespace {
 
-/// The stack machine of pickle protocol 2, without the opcodes that import, call or build
-/// anything. PyTorch writes a value in full before others may refer to it.
+/// The stack machine of pickle protocols 2 to 5, without the opcodes that import, call or build
+/// anything. Tuples, sets and bytes are lists and texts here.
 class PickleReader {
 public:
   PickleReader(std::string_view bytes, const std::string& file) : m_bytes(bytes), m_file(file) {}
@@ -60,7 +61,20 @@ private:
     });
   }
 
-  void push(Json value) { m_stack.push_back(std::move(value)); }
+  /// As Python's objects: others may hold a list before it is filled.
+  struct Value {
+    Json scalar;                 ///< of a list [] and of a dictionary {}
+    std::vector<Value*> items{}; ///< of a dictionary: key, value, key, ...
+  };
+
+  void push(Json scalar) {
+    m_stack.push_back(&m_values.emplace_back(Value{.scalar = std::move(scalar)}));
+  }
+  void push_list(std::vector<Value*> items) {
+    push(Json::array());
+    m_stack.back()->items = std::move(items);
+  }
+  void push_text(std::uint64_t bytes) { push(std::string(take(bytes))); }
 
   /// PyTorch writes 8 bytes; Python as few as a positive number needs.
   void push_long(std::uint64_t bytes) {
@@ -79,81 +93,86 @@ private:
   }
 
   /// The values from an index of the stack on, which must not be below the last mark.
-  [[nodiscard]] Json::array_t pop_from(std::size_t index) {
+  [[nodiscard]] std::vector<Value*> pop_from(std::size_t index) {
     if (index > m_stack.size() || (!m_marks.empty() && index < m_marks.back())) {
       refuse_damage();
     }
     const auto first = m_stack.begin() + static_cast<std::ptrdiff_t>(index);
-    Json::array_t values(std::make_move_iterator(first), std::make_move_iterator(m_stack.end()));
+    std::vector<Value*> values(first, m_stack.end());
     m_stack.erase(first, m_stack.end());
     return values;
   }
-  [[nodiscard]] Json::array_t pop_last(std::size_t count) {
+  [[nodiscard]] std::vector<Value*> pop_last(std::size_t count) {
     return pop_from(m_stack.size() - count); // above all when there are fewer
   }
-  [[nodiscard]] Json::array_t pop_to_mark() {
+  [[nodiscard]] std::vector<Value*> pop_to_mark() {
     if (m_marks.empty()) {
       refuse_damage();
     }
-    Json::array_t values = pop_from(m_marks.back());
+    std::vector<Value*> values = pop_from(m_marks.back());
     m_marks.pop_back();
     return values;
   }
 
-  [[nodiscard]] Json& top(Json::value_t type) {
-    if (m_stack.empty() || (type != Json::value_t::discarded && m_stack.back().type() != type)) {
+  [[nodiscard]] Value* top() {
+    if (m_stack.empty()) {
       refuse_damage();
     }
     return m_stack.back();
   }
 
-  void append(Json::array_t values) {
-    Json& list = top(Json::value_t::array);
-    std::ranges::move(values, std::back_inserter(list.get_ref<Json::array_t&>()));
+  /// To the list or dictionary on top of the stack.
+  void append(const std::vector<Value*>& values, Json::value_t type) {
+    if (top()->scalar.type() != type) {
+      refuse_damage();
+    }
+    top()->items.insert(top()->items.end(), values.begin(), values.end());
   }
 
-  void set(Json::array_t values) {
-    Json& dict = top(Json::value_t::object);
-    for (std::size_t i = 0; i < values.size(); i += 2) {
-      if (i + 1 == values.size() || !values[i].is_string()) {
+  void recall(std::uint64_t index) {
+    const auto at = m_memo.find(index);
+    if (at == m_memo.end()) {
+      refuse_damage();
+    }
+    m_stack.push_back(at->second);
+  }
+
+  /// With a copy at each place that holds a value.
+  [[nodiscard]] Json whole(const Value& value, int depth) {
+    constexpr int k_deepest = 64;
+    constexpr std::size_t k_most_values = 5'000'000;
+    if (depth > k_deepest || ++m_copied > k_most_values) {
+      refuse_damage();
+    }
+    Json out = value.scalar;
+    if (out.is_array()) {
+      for (const Value* const item : value.items) {
+        out.push_back(whole(*item, depth + 1));
+      }
+    }
+    for (std::size_t i = 0; out.is_object() && i < value.items.size(); i += 2) {
+      if (i + 1 == value.items.size() || !value.items[i]->scalar.is_string()) {
         refuse_damage();
       }
-      dict[values[i].get<std::string>()] = std::move(values[i + 1]);
+      out[value.items[i]->scalar.get<std::string>()] = whole(*value.items[i + 1], depth + 1);
     }
-  }
-
-  void remember(std::uint64_t index) { m_memo[index] = top(Json::value_t::discarded); }
-  void recall(std::uint64_t index) {
-    constexpr std::size_t k_most_values = 5'000'000;
-    const auto at = m_memo.find(index);
-    if (at == m_memo.end() || (at->second.is_structured() && at->second.empty()) ||
-        (m_values += values_in(at->second, 0)) > k_most_values) {
-      refuse_damage();
-    }
-    push(at->second);
-  }
-  [[nodiscard]] std::size_t values_in(const Json& value, int depth) const {
-    constexpr int k_deepest = 64;
-    if (depth > k_deepest) {
-      refuse_damage();
-    }
-    std::size_t count = 1;
-    for (auto at = value.begin(); value.is_structured() && at != value.end(); ++at) {
-      count += values_in(*at, depth + 1);
-    }
-    return count;
+    return out;
   }
 
   std::string_view m_bytes;
   const std::string& m_file;
-  std::size_t m_at = 0, m_opcode_at = 0, m_values = 0;
-  std::vector<Json> m_stack;
+  std::size_t m_at = 0, m_opcode_at = 0, m_copied = 0;
+  std::deque<Value> m_values; ///< all that were made
+  std::vector<Value*> m_stack;
   std::vector<std::size_t> m_marks;
-  std::map<std::uint64_t, Json> m_memo;
+  std::map<std::uint64_t, Value*> m_memo;
 };
+
+constexpr auto k_list = Json::value_t::array, k_dictionary = Json::value_t::object;
 
 const PickleReader::Opcode PickleReader::k_opcodes[] = {
     {0x80, 1, [](R&, N) {}}, // PROTO
+    {0x95, 8, [](R&, N) {}}, // FRAME
     {'(', 0, [](R& r, N) { r.m_marks.push_back(r.m_stack.size()); }},
     {'N', 0, [](R& r, N) { r.push(nullptr); }},
     {0x88, 0, [](R& r, N) { r.push(true); }},
@@ -163,20 +182,30 @@ const PickleReader::Opcode PickleReader::k_opcodes[] = {
     {'J', 4, [](R& r, N value) { r.push(static_cast<std::int32_t>(value)); }},
     {0x8a, 1, [](R& r, N bytes) { r.push_long(bytes); }}, // LONG1
     {'G', 8, [](R& r, N value) { r.push_real(value); }},
-    {'X', 4, [](R& r, N bytes) { r.push(std::string(r.take(bytes))); }},
-    {']', 0, [](R& r, N) { r.push(Json::array()); }},
-    {')', 0, [](R& r, N) { r.push(Json::array()); }},
+    {0x8c, 1, [](R& r, N bytes) { r.push_text(bytes); }}, // SHORT_BINUNICODE
+    {'X', 4, [](R& r, N bytes) { r.push_text(bytes); }},
+    {0x8d, 8, [](R& r, N bytes) { r.push_text(bytes); }}, // BINUNICODE8
+    {'C', 1, [](R& r, N bytes) { r.push_text(bytes); }},
+    {'B', 4, [](R& r, N bytes) { r.push_text(bytes); }},
+    {0x8e, 8, [](R& r, N bytes) { r.push_text(bytes); }}, // BINBYTES8
+    {0x96, 8, [](R& r, N bytes) { r.push_text(bytes); }}, // BYTEARRAY8
+    {']', 0, [](R& r, N) { r.push_list({}); }},
+    {')', 0, [](R& r, N) { r.push_list({}); }},
+    {0x8f, 0, [](R& r, N) { r.push_list({}); }}, // EMPTY_SET
     {'}', 0, [](R& r, N) { r.push(Json::object()); }},
-    {'t', 0, [](R& r, N) { r.push(r.pop_to_mark()); }},
-    {0x85, 0, [](R& r, N) { r.push(r.pop_last(1)); }}, // TUPLE1
-    {0x86, 0, [](R& r, N) { r.push(r.pop_last(2)); }},
-    {0x87, 0, [](R& r, N) { r.push(r.pop_last(3)); }},
-    {'a', 0, [](R& r, N) { r.append(r.pop_last(1)); }},
-    {'e', 0, [](R& r, N) { r.append(r.pop_to_mark()); }},
-    {'s', 0, [](R& r, N) { r.set(r.pop_last(2)); }},
-    {'u', 0, [](R& r, N) { r.set(r.pop_to_mark()); }},
-    {'q', 1, [](R& r, N index) { r.remember(index); }},
-    {'r', 4, [](R& r, N index) { r.remember(index); }},
+    {'t', 0, [](R& r, N) { r.push_list(r.pop_to_mark()); }},
+    {0x91, 0, [](R& r, N) { r.push_list(r.pop_to_mark()); }}, // FROZENSET
+    {0x85, 0, [](R& r, N) { r.push_list(r.pop_last(1)); }},   // TUPLE1
+    {0x86, 0, [](R& r, N) { r.push_list(r.pop_last(2)); }},
+    {0x87, 0, [](R& r, N) { r.push_list(r.pop_last(3)); }},
+    {'a', 0, [](R& r, N) { r.append(r.pop_last(1), k_list); }},
+    {'e', 0, [](R& r, N) { r.append(r.pop_to_mark(), k_list); }},
+    {0x90, 0, [](R& r, N) { r.append(r.pop_to_mark(), k_list); }}, // ADDITEMS
+    {'s', 0, [](R& r, N) { r.append(r.pop_last(2), k_dictionary); }},
+    {'u', 0, [](R& r, N) { r.append(r.pop_to_mark(), k_dictionary); }},
+    {'q', 1, [](R& r, N index) { r.m_memo[index] = r.top(); }},
+    {'r', 4, [](R& r, N index) { r.m_memo[index] = r.top(); }},
+    {0x94, 0, [](R& r, N) { r.m_memo[r.m_memo.size()] = r.top(); }}, // MEMOIZE
     {'h', 1, [](R& r, N index) { r.recall(index); }},
     {'j', 4, [](R& r, N index) { r.recall(index); }}};
 
@@ -185,8 +214,7 @@ Json PickleReader::read() {
     m_opcode_at = m_at;
     const auto code = static_cast<unsigned char>(number(1));
     if (code == '.') {
-      static_cast<void>(values_in(top(Json::value_t::discarded), 0));
-      return std::move(m_stack.back());
+      return whole(*top(), 0);
     }
     const auto* const known = std::ranges::find(k_opcodes, code, &Opcode::code);
     if (known == std::end(k_opcodes)) {

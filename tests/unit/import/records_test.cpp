@@ -174,6 +174,12 @@ TEST(JobRecords, AFlightRecorderNamesTheLateRankAndTheOneThatHangs) {
       record_files({"flight-recorder_rank_0", "flight-recorder_rank_1", "flight-recorder_rank_2"}));
   EXPECT_EQ(pickled.cells, p.cells);
   EXPECT_EQ(pickled.context.at("behind"), p.context.at("behind"));
+  // And as Python pickles it again, lists that are one object included.
+  EXPECT_EQ(
+      job_profile(record_files({"flight-recorder-protocol-4_rank_0",
+                                "flight-recorder-protocol-5_rank_1", "flight-recorder_rank_2"}))
+          .cells,
+      p.cells);
 }
 
 TEST(JobRecords, APickleIsNeverExecuted) {
@@ -184,6 +190,16 @@ TEST(JobRecords, APickleIsNeverExecuted) {
                          24);
   EXPECT_NE(job_complaint({{.file = "r_0", .text = evil}}).find("r_0: byte 2: opcode 0x63"),
             std::string::npos);
+  // The same of protocol 4, in a frame: STACK_GLOBAL.
+  const std::string framed(
+      "\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x8c\x06system\x93.", 25);
+  EXPECT_NE(job_complaint({{.file = "r_0", .text = framed}}).find("r_0: byte 23: opcode 0x93"),
+            std::string::npos);
+  // A list that is a part of itself.
+  const std::string ring("\x80\x04]\x94h\x00"
+                         "a.",
+                         8);
+  EXPECT_NE(job_complaint({{.file = "r_0", .text = ring}}).find("r_0: byte"), std::string::npos);
   // A list that doubles 23 times, to 8 million values: [1], then [last, last] each time.
   std::string bomb("\x80\x02]K\x01"
                    "aq\x00",

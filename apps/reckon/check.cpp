@@ -102,7 +102,9 @@ int run_check(const CheckArguments& arguments) {
                                   arguments.output, arguments.output));
     }
   }
-  return verdict.passed() ? k_exit_ok : k_exit_verdict;
+  return verdict.passed()           ? k_exit_ok
+         : verdict.findings.empty() ? exit_status(ErrorKind::unavailable)
+                                    : k_exit_verdict;
 }
 
 /// For Nagios an error is a line and a status, too.
@@ -150,8 +152,9 @@ void add_check_command(Arguments& program) {
   command.option("--json", &arguments->json, "JSON on standard output: one document");
   command.color(&arguments->color);
   command.renamed("--budget", "--time");
-  command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 not "
-                 "available here; 130 interrupted. With --format nagios: 0 nothing wrong; 1 "
+  command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 nothing "
+                 "could be judged, or not available here; 130 interrupted. With --format nagios: 0 "
+                 "nothing wrong; 1 "
                  "something is slow; 2 a fault or a missed requirement; 3 nothing judged, or an "
                  "error.");
   command.action([arguments] { return run_check_for(*arguments); });

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -83,7 +84,8 @@ std::string alone(const Profile& profile, const CollectiveJob& job) {
                      nics > 0 ? "--nic-rate 400Gb/s" : "--nic-rate 1x400Gb/s");
 }
 
-/// As asked; else 1, 2 and 4, or one where nothing is known of a network.
+/// As asked; else for requirements as many as the profile has, and to see 1, 2 and 4, or one where
+/// nothing is known of a network.
 std::vector<std::size_t> machines_of(const Profile& profile, const CollectiveJob& job,
                                      const ExpectArguments& arguments) {
   std::vector<std::size_t> out;
@@ -97,6 +99,11 @@ std::vector<std::size_t> machines_of(const Profile& profile, const CollectiveJob
   }
   if (!out.empty()) {
     return out;
+  }
+  if (!arguments.requirements.empty()) {
+    return {std::accumulate(
+        profile.machines.begin(), profile.machines.end(), std::size_t{0},
+        [](std::size_t n, const MachineGroup& machine) { return n + machine.count; })};
   }
   bool port = !profile.select({.test = k_port_bandwidth, .from = job.machine}).empty();
   for (const std::string& nic : profile.topology.ids_in(job.machine, ObjectKind::nic)) {
@@ -185,7 +192,9 @@ void add_expect_command(Arguments& program) {
       .separated_by(',');
   command
       .option("--machines", &arguments->machines,
-              "Numbers of machines. Default: 1,2,4, or 1 where no port is known")
+              "Numbers of machines. Default: 1,2,4, or 1 where no port is known; with "
+              "--requirements as "
+              "many as the profile has")
       .type("N,N")
       .separated_by(',');
   command.option("--gpus-each", whole_number(&arguments->gpus, 1, 1 << 16),

@@ -53,7 +53,7 @@ std::string what_machine_is(std::string_view text, const std::string& path) {
 
 struct ImportArguments {
   std::vector<std::string> files;
-  std::string output, format, collective, merge;
+  std::string output, format, collective, merge, hosts;
   DescribedMachine described;
   std::optional<std::string> machine;
   std::optional<std::uint64_t> ranks;
@@ -72,10 +72,11 @@ int conclude(const T& document, const ImportArguments& arguments) {
 void refuse_options_of_measurements(const std::string& file, const char* what,
                                     const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || arguments.machine || !arguments.collective.empty() ||
-      arguments.ranks || !arguments.merge.empty() || arguments.described.given()) {
+      arguments.ranks || !arguments.merge.empty() || !arguments.hosts.empty() ||
+      arguments.described.given()) {
     fail(ErrorKind::usage,
-         fmt::format("{} is {}: give it alone, without --machine, --collective, --ranks, --merge, "
-                     "--profile and --topology, which are for measurements",
+         fmt::format("{} is {}: give it alone, without --machine, --hosts, --collective, --ranks, "
+                     "--merge, --profile and --topology, which are for measurements",
                      file, what));
   }
 }
@@ -112,16 +113,16 @@ int import_workload(const std::string& text, const std::string& file,
 }
 
 /// The log beside the machine, where --nvlink-machines of its hosts count as one.
-JudgedLog judged_in_domains(const DescribedMachine& described, const Profile& log) {
+JudgedLog judged_in_domains(const DescribedMachine& described, const Profile& machine,
+                            const Profile& log) {
   const std::size_t hosts = described.domain_of(log.machines.size());
-  Profile machine = read_described(described, &log);
   if (hosts == 1) {
     return judged_log(machine, log, {.sharp = described.sharp});
   }
   const std::string id = machine_with_topology(machine);
   const std::size_t gpus = machine.topology.ids_in(id, ObjectKind::gpu).size();
-  JudgedLog judged = judged_log(joined_by_nvlink(std::move(machine), id, hosts),
-                                joined_log(log, hosts, gpus), {.sharp = described.sharp});
+  JudgedLog judged = judged_log(joined_by_nvlink(machine, id, hosts), joined_log(log, hosts, gpus),
+                                {.sharp = described.sharp});
   for (JudgedCollective& collective : judged.collectives) {
     collective.expected.machines *= hosts;
   }
@@ -152,6 +153,9 @@ int run_import(const ImportArguments& arguments) {
   options.collective = arguments.collective;
   options.ranks = arguments.ranks;
   options.format = arguments.format;
+  if (!arguments.hosts.empty()) {
+    options.hosts = read_hosts(read_file(arguments.hosts), arguments.hosts);
+  }
   std::optional<Profile> profile;
   if (!arguments.merge.empty()) {
     profile = read_profile(arguments.merge);
@@ -177,12 +181,16 @@ int run_import(const ImportArguments& arguments) {
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
   if (arguments.described.given()) {
-    const JudgedLog judged = judged_in_domains(arguments.described, checked);
+    const Profile described = read_described(arguments.described, &checked);
+    const JudgedLog judged = judged_in_domains(arguments.described, described, checked);
+    const bool is_topology = !arguments.described.topology.empty();
     refuse_overwriting(arguments.output, arguments.files, "profile");
-    hand_out(canonical_text(checked), arguments.output, false, [&] {
-      return arguments.json ? canonical(to_json(judged))
-                            : render(judged, style_for(ColorMode::automatic, STDOUT_FILENO));
-    });
+    hand_out(canonical_text(is_topology ? with_tree_of(described, checked) : checked),
+             arguments.output, false, [&] {
+               return arguments.json
+                          ? canonical(to_json(judged))
+                          : render(judged, style_for(ColorMode::automatic, STDOUT_FILENO));
+             });
     return k_exit_ok;
   }
   return conclude(checked, arguments);
@@ -227,6 +235,12 @@ void add_import_command(Arguments& program) {
               "each, m0,m1, "
               "the initiator first. Default: m0, or the one of --merge")
       .type("ID[,ID]");
+  command
+      .option(
+          "--hosts", &arguments->hosts,
+          "Names of the machines that logs of pairs call by address, a file as /etc/hosts: what "
+          "`getent hosts NAME ...` prints")
+      .type("FILE");
   command
       .option("--collective", &arguments->collective,
               "Which collective: of an output of nccl-tests or nccom-test (all_reduce, ...), if "

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -60,6 +61,24 @@ void split_group(Profile& profile) {
   }
   std::erase_if(profile.cells, [](const Cell& cell) { return cell.key.from == k_several; });
   profile.cells.insert(profile.cells.end(), cells.begin(), cells.end());
+}
+
+std::string common_name(const std::string& a, const std::string& b) {
+  const auto kind = [](const std::string& text, std::size_t at) { // of a word, number or separator
+    const auto c = static_cast<unsigned char>(at < text.size() ? text[at] : '-');
+    return std::isalpha(c) != 0 ? 2 : std::isdigit(c) != 0 ? 1 : 0;
+  };
+  std::size_t end = 0;
+  while (end < std::min(a.size(), b.size()) && a[end] == b[end]) {
+    ++end;
+  }
+  const auto splits = [&](const std::string& text) {
+    return kind(a, end - 1) > 0 && kind(a, end - 1) == kind(text, end);
+  };
+  while (end > 0 && (kind(a, end - 1) == 0 || splits(a) || splits(b))) {
+    --end;
+  }
+  return end == 0 ? a : a.substr(0, end);
 }
 
 Collector::Collector(const std::string& file, const ImportOptions& options)
@@ -224,7 +243,8 @@ void Collector::refuse_nothing(const std::string& tool, std::string_view takes) 
                                                "whole output");
   }
   std::string why =
-      fmt::format("{} measured nothing here; give the output of a run that did", tool);
+      fmt::format("{} measured nothing here{}; give the output of a run that did", tool,
+                  takes.empty() ? "" : fmt::format(" that reckon takes ({})", takes));
   if (!m_profile.cells.empty()) {
     const Cell& first = m_profile.cells.front();
     why =

@@ -21,6 +21,10 @@ namespace reckon::import_detail {
 /// an entry for each, so that they can have parts, and the group's cells of each.
 void split_group(Profile& profile);
 
+/// What two names begin with, up to the end of a word or before a number: "ib-gpu" of
+/// "ib-gpu-01" and "ib-gpu-12". The first where that is nothing.
+[[nodiscard]] std::string common_name(const std::string& a, const std::string& b);
+
 /// Builds the profile of one file.
 class Collector {
 public:

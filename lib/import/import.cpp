@@ -3,7 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 #include "import/collector.hpp"
+#include "import/host_names.hpp"
 #include "import/nccl_cells.hpp"
 #include "import/records/readers.hpp"
 #include "import/text_lines.hpp"
@@ -119,7 +121,11 @@ constexpr std::array<Known, 15> k_formats{{
      {{{"\"pg_status\""}}},
      nullptr,
      &read_flight_recorder},
-    {"kineto", "torch.profiler", {{{"\"traceEvents\""}}}, nullptr, &read_kineto},
+    {"kineto",
+     "torch.profiler",
+     {{{"\"traceEvents\""}, {"\"pid\": \"CPU functions\""}}},
+     nullptr,
+     &read_kineto},
 }};
 
 bool has_mark(std::string_view line, const Known& format) {
@@ -317,6 +323,32 @@ private:
   std::map<std::string, std::string> m_renamed;
 };
 
+constexpr std::string_view k_imported_from = "imported from ";
+
+/// What the base was, and the files of each tool: by their number where they are several.
+std::string source_of(const Profile& base) {
+  std::vector<std::string> parts;
+  for (std::string_view rest = base.source; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find("; "));
+    if (!part.starts_with(k_imported_from)) {
+      parts.emplace_back(part);
+    }
+    rest.remove_prefix(std::min(part.size() + 2, rest.size()));
+  }
+  std::map<std::string, std::vector<std::string>> files; // by tool
+  for (const auto& [name, text] : base.context) {        // "TOOL, FILE, DIGEST"
+    const std::size_t first = text.find(", "), last = text.rfind(", ");
+    if (name.starts_with("imported ") && first < last) {
+      files[text.substr(0, first)].push_back(text.substr(first + 2, last - first - 2));
+    }
+  }
+  for (const auto& [tool, of] : files) {
+    parts.push_back(fmt::format("{}{}, {}", k_imported_from, tool,
+                                of.size() == 1 ? of.front() : counted(of.size(), "file")));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 void add_cell(Profile& base, std::map<CellKey, std::size_t>& cells, Cell cell) {
   const auto [at, added] = cells.try_emplace(cell.key, base.cells.size());
   if (added) {
@@ -339,6 +371,23 @@ void add_cell(Profile& base, std::map<CellKey, std::size_t>& cells, Cell cell) {
   }
   known.samples.insert(known.samples.end(), cell.samples.begin(), cell.samples.end());
   summarize_cell(known);
+}
+
+/// --machine is for all files: the same test twice would be of other machines.
+void refuse_repeats(const std::vector<Profile>& profiles) {
+  std::map<CellKey, const Profile*> first;
+  for (const Profile& profile : profiles) {
+    for (const Cell& cell : profile.cells) {
+      const auto [at, added] = first.try_emplace(cell.key, &profile);
+      if (!added) {
+        fail(ErrorKind::usage,
+             fmt::format("--machine is for all files, and \"{}\" is in {} and in {}: give those of "
+                         "one pair and one run by themselves, the others with --merge; or name the "
+                         "files after the machines, as gpu-01_gpu-02.log, and leave --machine out",
+                         cell.key.text(), at->second->name, profile.name));
+      }
+    }
+  }
 }
 
 } // namespace
@@ -424,14 +473,26 @@ std::vector<Profile> import_texts(std::vector<ToolOutput> outputs, const ImportO
   refuse(!options.collective.empty(), "--collective", &Known::collective, false);
   refuse(options.ranks.has_value(), "--ranks", &Known::ranks, false);
   refuse(contains(options.machine, ","), "--machine with several ids", &Known::machines, true);
+  refuse(!options.hosts.empty(), "--hosts", &Known::machines, false);
+  ImportOptions named = options;
+  std::vector<const ToolOutput*> runs;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (formats[i]->read == &read_perftest && !contains(options.machine, ",")) {
+      runs.push_back(&outputs[i]);
+    }
+  }
+  named.hosts.merge(names_of_addresses(runs, options));
   std::vector<Profile> profiles;
   std::map<const Known*, std::vector<ToolOutput>> jobs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (formats[i]->read_job != nullptr) {
       jobs[formats[i]].push_back(std::move(outputs[i]));
     } else {
-      profiles.push_back(formats[i]->read(TextLines(outputs[i].text, outputs[i].file), options));
+      profiles.push_back(formats[i]->read(TextLines(outputs[i].text, outputs[i].file), named));
     }
+  }
+  if (contains(options.machine, ",")) {
+    refuse_repeats(profiles);
   }
   for (const auto& [format, files] : jobs) {
     profiles.push_back(format->read_job(files, options));
@@ -505,7 +566,10 @@ void merge_import(Profile& base, const Profile& imported) {
   if (had_tree && topology.empty()) {
     base.context.erase("topology"); // the base's tree is what is known
   }
-  base.source += "; " + added.source;
+  if (base.source.starts_with(k_imported_from)) {
+    base.name = common_name(base.name, added.name);
+  }
+  base.source = source_of(base);
 }
 
 Profile with_ids_by_name(Profile added, const Profile& base) {

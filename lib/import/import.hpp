@@ -4,6 +4,7 @@
 #include "documents/profile.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +30,14 @@ struct ImportOptions {
   /// Ranks of nccl-tests or nccom-test, all on one machine, where the file does not say; ranks of a
   /// collective of OSU's or of ucc_perftest.
   std::optional<std::uint64_t> ranks{};
+  /// Names of machines of two processes by their addresses and other names (read_hosts()).
+  std::map<std::string, std::string> hosts{};
 };
+
+/// By each address and each further name the first name of its line in a text as /etc/hosts.
+/// Throws Error{input} for a line without a name.
+[[nodiscard]] std::map<std::string, std::string> read_hosts(std::string_view text,
+                                                            const std::string& file);
 
 /// The output of a tool, and the name of its file.
 struct ToolOutput {
@@ -65,6 +73,10 @@ void warn_of_spread(const Profile& imported);
 /// both are imported. Throws Error{input} when one file is imported twice, when two objects of one
 /// id are different things, and when a cell of `base` was measured otherwise.
 void merge_import(Profile& base, const Profile& imported);
+
+/// `imported` with the tree of the described machine, the first that has one, for each of its own.
+/// GPUs are the same by PCI address where one of the tree has it, else by number.
+[[nodiscard]] Profile with_tree_of(const Profile& described, Profile imported);
 
 /// `added` with the ids that its machines have in `base`, which its files name alike: a machine of
 /// a name that `base` knows has its id, and one whose id is another's gets the next free one. For

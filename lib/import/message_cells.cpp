@@ -2,11 +2,11 @@
 #include "import/message_cells.hpp"
 
 #include "documents/cells.hpp"
+#include "import/host_names.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace reckon::import_detail {
@@ -17,72 +17,11 @@ bool is_shorter(const MessageRow& a, const MessageRow& b) {
   return a.bytes < b.bytes;
 }
 
-/// The name behind user@ of a prompt, "root@node-a:~#" or "[me@node-a work]$"; empty: none.
-std::string_view host_of_prompt(std::string_view word) {
-  const std::size_t at = word.find('@');
-  word.remove_prefix(at == word.npos ? word.size() : at + 1);
-  return word.substr(0, word.find_first_of(":]$#>"));
-}
-
-/// "node-a:8,node-b:8" of a launcher.
-std::vector<std::string> host_list(std::string_view list) {
-  std::vector<std::string> hosts;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(','), list.size());
-    const std::string_view host = list.substr(0, end);
-    hosts.emplace_back(host.substr(0, host.find(':')));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return hosts;
-}
-
-bool is_benchmark(std::string_view word) {
-  word = word.substr(word.find_last_of('/') + 1);
-  return word.starts_with("osu_") || ((word.starts_with("ib_") || word.starts_with("raw_eth")) &&
-                                      (word.ends_with("_bw") || word.ends_with("_lat")));
-}
-
-/// The two machines of the command line above the output: a launcher's list, or where perftest's
-/// client ran (the prompt, or ssh) and its last argument, the server. Empty: not said.
-std::vector<std::string> named_hosts(const TextLines& lines) {
-  constexpr std::array<std::string_view, 8> k_lists{"-H",      "-host", "--host",     "-hosts",
-                                                    "--hosts", "-w",    "--nodelist", "-hostlist"};
-  // Of perftest's other options the next word is the server.
-  constexpr std::array<std::string_view, 10> k_flags{
-      "-a", "-b", "-F", "-R", "-N", "-z", "-e", "--all", "--bidirectional", "--CPU-freq"};
-  for (std::size_t at = 0; at < lines.size(); ++at) {
-    const std::vector<std::string_view> words = words_of(lines[at]);
-    const auto called = std::ranges::find_if(words, &is_benchmark);
-    if (called == words.end()) {
-      continue;
-    }
-    std::string client;
-    for (auto word = words.begin(); word != called; ++word) {
-      const std::size_t equals = std::min(word->find('='), word->size());
-      const bool list = std::ranges::find(k_lists, word->substr(0, equals)) != k_lists.end();
-      const std::string_view value = equals < word->size() ? word->substr(equals + 1) : *(word + 1);
-      if (auto hosts = host_list(list ? value : ""); hosts.size() == 2) {
-        return hosts;
-      }
-      const std::string_view host = *word == "ssh" ? *(word + 1) : host_of_prompt(*word);
-      client = host.empty() ? client : std::string(host);
-    }
-    const std::string_view server = words.back();
-    const std::string_view before = words[words.size() - std::min<std::size_t>(2, words.size())];
-    const bool value = before.starts_with('-') && !before.starts_with("--report") &&
-                       std::ranges::find(k_flags, before) == k_flags.end();
-    if (!client.empty() && called != words.end() - 1 && !server.starts_with('-') && !value) {
-      return {client, std::string(server)};
-    }
-  }
-  return {};
-}
-
 } // namespace
 
 MessageCells::MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out)
     : m_lines(lines), m_out(out), m_ends(machine_ids(options)) {
-  if (const std::vector<std::string> hosts = named_hosts(lines);
+  if (const std::vector<std::string> hosts = hosts_of_pair(lines, options);
       m_ends.size() == 1 && hosts.size() == 2 && hosts[0] != hosts[1]) {
     m_out.machines(hosts);
     m_named = m_out.ids();
@@ -98,10 +37,12 @@ void MessageCells::use_device(const std::string& name) {
 
 bool MessageCells::check(const MessageTable& table) const {
   if (m_ends.size() != 2) {
-    m_lines.fail(table.line, fmt::format("{} does not say on which machines its two processes ran; "
-                                         "name both with --machine, the one that starts first: "
-                                         "--machine m0,m1 (m0,m0 where it was one)",
-                                         table.what));
+    m_lines.fail(table.line,
+                 fmt::format("{} does not say on which machines its two processes ran; "
+                             "name both with --machine, the one that starts first: "
+                             "--machine m0,m1 (m0,m0 where it was one), or name the file "
+                             "after them, as gpu-01_gpu-02.log",
+                             table.what));
   }
   if (table.rows.empty()) {
     m_out.cut_off(

@@ -409,8 +409,7 @@ Head head_of(const Loop& loop, const Verdict& verdict) {
                 paragraph(fmt::format("bound {}, {}", time_text(p.bound_seconds), p.bound_by))};
   }
   if (loop.profile != nullptr) {
-    std::string text = paragraph(verdict.passed() ? "no faults found"
-                                                  : counted(verdict.findings.size(), "finding"));
+    std::string text = paragraph(outcome_text(verdict));
     const std::string disturbed = disturbed_text(verdict);
     text += disturbed.empty() ? "" : paragraph(disturbed, "warning");
     constexpr std::size_t k_few = 3;

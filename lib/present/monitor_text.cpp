@@ -30,14 +30,6 @@ std::map<FindingKind, std::uint64_t> findings_by_kind(const Verdict& verdict) {
   return counts;
 }
 
-std::uint64_t judged_in_all(const Verdict& verdict) {
-  std::uint64_t sum = 0;
-  for (const auto& [kind, count] : verdict.checks) {
-    sum += count;
-  }
-  return sum;
-}
-
 /// Of the finding that lost most, 0 to 1; 1: none lost anything that has a number.
 double worst_share(const Verdict& verdict) {
   double worst = 1;
@@ -66,8 +58,8 @@ std::string prometheus_label(std::string_view text) {
 } // namespace
 
 NagiosState nagios_state(const Verdict& verdict) {
-  if (verdict.passed()) {
-    return judged_in_all(verdict) > 0 ? NagiosState::ok : NagiosState::unknown;
+  if (verdict.findings.empty()) {
+    return verdict.passed() ? NagiosState::ok : NagiosState::unknown;
   }
   const bool grave = std::ranges::any_of(verdict.findings, [](const Finding& f) {
     return f.kind == FindingKind::data || f.kind == FindingKind::link ||
@@ -80,12 +72,7 @@ std::string nagios_text(const Verdict& verdict) {
   constexpr std::array k_states{"OK", "WARNING", "CRITICAL", "UNKNOWN"};
   constexpr std::size_t k_most = 3; // some agents pass on no more than 1 KiB
   const NagiosState state = nagios_state(verdict);
-  std::string out = verdict.name + ": ";
-  if (verdict.passed()) {
-    out += state == NagiosState::ok ? "no faults found" : "nothing could be judged";
-  } else {
-    out += counted(verdict.findings.size(), "finding");
-  }
+  std::string out = fmt::format("{}: {}", verdict.name, outcome_text(verdict));
   for (std::size_t i = 0; i < std::min(k_most, verdict.findings.size()); ++i) {
     out += fmt::format("{}{} {}", i == 0 ? ": " : "; ", verdict.findings[i].place,
                        finding_text(verdict.findings[i]));
@@ -95,7 +82,7 @@ std::string nagios_text(const Verdict& verdict) {
   }
   std::string data =
       fmt::format("findings={};;;0 checked={};;;0 worst={:.1f}%;;;0;100", verdict.findings.size(),
-                  judged_in_all(verdict), 100 * worst_share(verdict));
+                  verdict.judged(), 100 * worst_share(verdict));
   auto counts = findings_by_kind(verdict);
   for (const FindingKind kind : k_kinds) {
     data += fmt::format(" {}={};;;0", name_of(kind), counts[kind]);
@@ -114,7 +101,7 @@ std::string prometheus_text(const Verdict& verdict) {
   const auto family = [&](std::string_view name, std::string_view help) {
     out += fmt::format("# HELP reckon_check_{0} {1}\n# TYPE reckon_check_{0} gauge\n", name, help);
   };
-  family("passed", "Whether nothing is wrong: 1 or 0.");
+  family("passed", "Whether something was judged and nothing is wrong: 1 or 0.");
   out += fmt::format("reckon_check_passed{{profile=\"{}\"}} {:d}\n", profile, verdict.passed());
   family("findings", "Places that are wrong, by kind.");
   auto counts = findings_by_kind(verdict);
@@ -128,7 +115,7 @@ std::string prometheus_text(const Verdict& verdict) {
     out += fmt::format("reckon_check_judged{{profile=\"{}\",kind=\"{}\"}} {}\n", profile,
                        name_of(kind), found == verdict.checks.end() ? 0 : found->second);
   }
-  if (!verdict.passed()) {
+  if (!verdict.findings.empty()) {
     family("finding_share", "Value of a finding by what it should be, 0 without a number.");
   }
   for (const Finding& f : verdict.findings) {

@@ -22,20 +22,26 @@ std::string side_text(const Side& side) {
 
 /// "12 links, 40 measured values"
 std::string checked(const Verdict& verdict) {
-  constexpr std::array<std::pair<FindingKind, const char*>, 8> k_words{
-      {{FindingKind::link, "links, ports and memories"},
-       {FindingKind::setting, "settings"},
-       {FindingKind::data, "measured cells"},
-       {FindingKind::like, "comparisons of parts that are alike"},
-       {FindingKind::alternative, "comparisons of alternatives"},
-       {FindingKind::ceiling, "copies against their links"},
-       {FindingKind::requirement, "requirements"},
-       {FindingKind::baseline, "quantities against the baseline"}}};
+  struct Words {
+    FindingKind kind;
+    const char *one, *several;
+  };
+  constexpr std::array<Words, 8> k_words{
+      {{FindingKind::link, "link, port or memory", "links, ports and memories"},
+       {FindingKind::setting, "setting", "settings"},
+       {FindingKind::data, "measured cell", "measured cells"},
+       {FindingKind::like, "comparison of parts that are alike",
+        "comparisons of parts that are alike"},
+       {FindingKind::alternative, "comparison of alternatives", "comparisons of alternatives"},
+       {FindingKind::ceiling, "copy against its link", "copies against their links"},
+       {FindingKind::requirement, "requirement", "requirements"},
+       {FindingKind::baseline, "quantity against the baseline",
+        "quantities against the baseline"}}};
   std::vector<std::string> parts;
-  for (const auto& [kind, words] : k_words) {
+  for (const auto& [kind, one, several] : k_words) {
     if (const auto found = verdict.checks.find(kind);
         found != verdict.checks.end() && found->second > 0) {
-      parts.push_back(fmt::format("{} {}", found->second, words));
+      parts.push_back(counted(found->second, one, several));
     }
   }
   return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
@@ -69,6 +75,12 @@ std::string disturbed_text(const Verdict& verdict) {
                            fmt::join(verdict.disturbed, ", "));
 }
 
+std::string outcome_text(const Verdict& verdict) {
+  return !verdict.findings.empty() ? counted(verdict.findings.size(), "finding")
+         : verdict.passed()        ? "no faults found"
+                                   : "nothing could be judged";
+}
+
 std::string finding_text(const Finding& finding) {
   return fmt::format("{}{}", finding.what,
                      finding.share > 0
@@ -78,15 +90,13 @@ std::string finding_text(const Finding& finding) {
 
 std::string render(const Verdict& verdict, const Style& style) {
   const std::string rest = printable("; checked: " + checked(verdict));
-  std::string out =
-      printable(verdict.name) + ": " +
-      (verdict.passed() ? toned("no faults found", Tone::good, style)
-                        : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
-      rest + "\n";
+  std::string out = printable(verdict.name) + ": " +
+                    toned(outcome_text(verdict), verdict.passed() ? Tone::good : Tone::bad, style) +
+                    rest + "\n";
   if (const std::string text = disturbed_text(verdict); !text.empty()) {
     out += toned(folded(printable(text), style), Tone::warning, style);
   }
-  if (!verdict.passed()) {
+  if (!verdict.findings.empty()) {
     Table table(2, "where|what|>is|>should be|>share|~as");
     std::map<std::string, std::vector<std::string>> remedies;
     std::vector<std::string> order;

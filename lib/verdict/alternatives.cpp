@@ -172,7 +172,7 @@ private:
       if (is_worse(*slow, *fast)) {
         m_verdict.findings.push_back(
             finding(*slow, fast->p50, port ? "what it sends or takes" : "the other direction",
-                    remedy_for(m_profile, slow->key.from)));
+                    remedy_for(m_profile, slow->key.from, slow->key)));
       }
     }
   }
@@ -224,7 +224,7 @@ private:
       m_verdict.findings.push_back(
           finding(cell, best->p50,
                   "with one peer, " + shown_place(m_profile, out ? best->key.to : best->key.from),
-                  remedy_for(m_profile, key.from)));
+                  remedy_for(m_profile, key.from, key)));
     }
   }
 

@@ -16,6 +16,8 @@ namespace reckon::verdict_detail {
 void check_links(const Profile& profile, Verdict& verdict);
 /// Cells of places that are alike, and copies against the links they pass.
 void check_measured(const Profile& profile, Verdict& verdict);
+/// Ranks that the records of a job name: late at its collectives, behind others, or missing.
+void check_ranks(const Profile& profile, Verdict& verdict);
 /// What the system says of the paths (Profile::settings).
 void check_settings(const Profile& profile, Verdict& verdict);
 /// A thing against its alternative: direct copies and staged ones, one direction and the other, all
@@ -54,8 +56,9 @@ inline constexpr const char* k_shared_remedy =
 [[nodiscard]] std::string to_place(const std::string& from, const std::string& to);
 /// The quantity of a cell, without its places.
 [[nodiscard]] std::string setting_of(CellKey key);
-/// The remedy for a slow part.
-[[nodiscard]] std::string remedy_for(const Profile& profile, const std::string& id);
+/// The remedy for a part that was slow in a measurement. Of a machine alone no port is at fault.
+[[nodiscard]] std::string remedy_for(const Profile& profile, const std::string& id,
+                                     const CellKey& slow);
 /// NICs of one make, one place (beside a GPU or not) and one possible PCIe link.
 [[nodiscard]] std::map<std::string, std::vector<const TopologyObject*>>
 like_nics(const Topology& topology);

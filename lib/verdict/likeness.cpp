@@ -190,16 +190,20 @@ private:
     return odd_cells(group);
   }
 
-  void tell(const Cell& cell, const std::string& where, const OddOnes& odd, std::size_t others) {
+  /// `id`: of the place that is odd; empty: the cell's pair.
+  void tell(const Cell& cell, const std::string& id, const OddOnes& odd, std::size_t others) {
     const double expected = cell.unit == k_seconds ? 1 / odd.expected : odd.expected;
-    m_verdict.findings.push_back({.kind = FindingKind::like,
-                                  .place = where,
-                                  .what = setting_of(cell.key),
-                                  .value = number_side(cell.p50, cell.unit),
-                                  .expected = number_side(expected, cell.unit),
-                                  .against = fmt::format("the median of {} like it", others),
-                                  .remedy = remedy_for(m_profile, where),
-                                  .share = goodness(cell) / odd.expected});
+    const std::string from = shown_place(m_profile, cell.key.from),
+                      to = shown_place(m_profile, cell.key.to);
+    m_verdict.findings.push_back(
+        {.kind = FindingKind::like,
+         .place = id.empty() ? to_place(from, to) : shown_place(m_profile, id),
+         .what = setting_of(cell.key),
+         .value = number_side(cell.p50, cell.unit),
+         .expected = number_side(expected, cell.unit),
+         .against = fmt::format("the median of {} like it", others),
+         .remedy = remedy_for(m_profile, id, cell.key),
+         .share = goodness(cell) / odd.expected});
   }
 
   /// Each place by the best of its cells: one that is slow with everybody. `known`: those that are
@@ -226,7 +230,7 @@ private:
     std::set<std::string> found;
     for (const std::size_t i : odd.places) {
       const std::string& id = cells[i]->key.*end;
-      tell(*cells[i], shown_place(m_profile, id), odd, cells.size() - odd.places.size());
+      tell(*cells[i], id, odd, cells.size() - odd.places.size());
       found.insert(id);
     }
     return found;
@@ -257,9 +261,7 @@ private:
       return;
     }
     for (const std::size_t i : odd.places) {
-      const CellKey& key = rest[i]->key;
-      tell(*rest[i], to_place(shown_place(m_profile, key.from), shown_place(m_profile, key.to)),
-           odd, rest.size() - odd.places.size());
+      tell(*rest[i], "", odd, rest.size() - odd.places.size());
     }
   }
 
@@ -343,7 +345,7 @@ private:
          .value = number_side(suspect.rate, cell.unit),
          .expected = number_side(expected, cell.unit),
          .against = against,
-         .remedy = suspect.certain ? remedy_for(m_profile, path ? "" : suspect.a)
+         .remedy = suspect.certain ? remedy_for(m_profile, path ? "" : suspect.a, cell.key)
                                    : "one of these is slow: run the pairs below, then check again",
          .share = suspect.rate / expected});
   }
@@ -414,7 +416,7 @@ private:
                                       .expected = number_side(k_least_of_link * least, cell.unit),
                                       .against = fmt::format("{:.0f} % of the link {}",
                                                              100 * k_least_of_link, slowest.text()),
-                                      .remedy = remedy_for(m_profile, gpu),
+                                      .remedy = remedy_for(m_profile, gpu, cell.key),
                                       .share = cell.p50 / (k_least_of_link * least)});
       }
     }

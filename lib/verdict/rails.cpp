@@ -92,7 +92,7 @@ private:
             finding(FindingKind::like, *cells[i], odd.expected,
                     fmt::format("the median of {} other rails of the two machines",
                                 cells.size() - odd.places.size()),
-                    remedy_for(m_profile, cells[i]->key.from)));
+                    remedy_for(m_profile, cells[i]->key.from, cells[i]->key)));
       }
     }
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -59,7 +60,7 @@ std::string make_of(const TopologyObject& nic) {
   return last;
 }
 
-std::string remedy_for(const Profile& profile, const std::string& id) {
+std::string remedy_for(const Profile& profile, const std::string& id, const CellKey& slow) {
   const TopologyObject* const object = profile.topology.find(id);
   if (object != nullptr && object->kind == ObjectKind::gpu) {
     return "see its clocks, power and temperature (`nvidia-smi -q -d PERFORMANCE`, `rocm-smi`) and "
@@ -73,6 +74,21 @@ std::string remedy_for(const Profile& profile, const std::string& id) {
     return m.id == id || m.name == id || // or a port of a member
            std::ranges::find(m.members, id.substr(0, id.find('/'))) != m.members.end();
   });
+  const bool inside = slow.to.empty() ? std::ranges::none_of(cell_cases(),
+                                                             [&](const CellCase& c) {
+                                                               return c.name == slow.test &&
+                                                                      c.on == MeasuredOn::cluster;
+                                                             })
+                                      : slow.to == slow.from;
+  if (machine && inside && slow.test.starts_with("nccl_")) {
+    return "see its GPUs' clocks, power and temperature (`nvidia-smi -q -d PERFORMANCE`, "
+           "`rocm-smi`), their links (`nvidia-smi nvlink -s`) and who else uses them; then which "
+           "pair of them is slow (`reckon probe`, nvbandwidth)";
+  }
+  if (machine && inside) {
+    return "see who else runs there (`top`, `numastat`), then its processors' clocks (`cpupower "
+           "frequency-info`) and memory modules (`dmidecode -t memory`)";
+  }
   if (machine || (object != nullptr && object->kind == ObjectKind::nic)) {
     return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
            "switch's port; and who else runs there";
@@ -169,6 +185,7 @@ void check_requirements(const Profile& profile, const Requirements& requirements
       }
     }
     if (!found) {
+      ++verdict.checks[FindingKind::requirement];
       verdict.findings.push_back({.kind = FindingKind::requirement,
                                   .place = profile.name,
                                   .what = setting_of(required.key),
@@ -373,6 +390,12 @@ std::string_view name_of(FindingKind kind) {
   return "baseline";
 }
 
+std::uint64_t Verdict::judged() const {
+  return std::accumulate(
+      checks.begin(), checks.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const auto& judged_of_kind) { return sum + judged_of_kind.second; });
+}
+
 Verdict judge(const Profile& profile, const VerdictOptions& options) {
   Verdict verdict;
   verdict.name = profile.name;
@@ -381,6 +404,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   check_links(profile, verdict);
   check_settings(profile, verdict);
   check_measured(profile, verdict);
+  check_ranks(profile, verdict);
   check_alternatives(profile, verdict);
   check_rails(profile, verdict);
   check_memory(profile, verdict);

@@ -63,7 +63,10 @@ struct Verdict {
   /// The number of judged facts and quantities, by their standard.
   std::map<FindingKind, std::uint64_t> checks;
   NextPairs next{};
-  [[nodiscard]] bool passed() const { return findings.empty(); }
+  /// How many facts and quantities that is in all.
+  [[nodiscard]] std::uint64_t judged() const;
+  /// Whether something was judged, and nothing is wrong.
+  [[nodiscard]] bool passed() const { return findings.empty() && judged() > 0; }
 };
 
 struct VerdictOptions {
@@ -76,6 +79,7 @@ struct VerdictOptions {
 /// - links against what they could be, parts against those that are alike, measured cells against
 ///   those of places that are alike and against what the links are said to carry;
 /// - pairs of machines or NICs for the place or the path that makes them slow (judge_pairs());
+/// - the ranks of a job that an import names: late, behind, missing;
 /// - a thing against its alternative: direct copies and staged ones, one direction and the other,
 ///   all at once and each alone, a port and the PCIe link below it;
 /// - rails between two machines against each other, and all at once against their sum;

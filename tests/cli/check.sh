@@ -77,6 +77,12 @@ exits 3 check absent.json --format nagios
 stdout_matches '^RECKON UNKNOWN - .*absent.json'
 [ "$(wc -l < .last/stdout)" -eq 1 ]
 refused 'give one' check slow.json --json --format prometheus
+exits 3 check ace-torus
+stdout_says 'could be judged'
+exits 3 check ace-torus --quiet
+stdout_says 'could be judged'
+exits 3 check ace-torus --format prometheus
+stdout_matches '^reckon_check_passed\{profile="ace-torus"\} 0$'
 
 # Against a baseline: only what got worse.
 exits 1 check slow.json --baseline byteps-nvlink

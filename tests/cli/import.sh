@@ -97,6 +97,16 @@ ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json -o rows.json
 stdout_has '63.02 GB/s at most' 'That is normal'
 stdout_matches '^ +128 MiB +7\.384 ms +27\.26 +43 % +nccl_all_reduce fp32|^ +128 MiB +7\.384 ms +27\.26 +43 %$'
 ok show rows.json
+ok import "$outputs/nccl-all-reduce-4x5090.txt" --topology box.xml -o tree.json
+ok check tree.json
+stdout_matches 'checked: [1-9][0-9]* links'
+# What `expect` writes for the machines of a profile is for a log of as many; each limit counts.
+ok expect -p box.json --collective all_reduce,alltoall --message-bytes 128MiB --requirements limits.json
+exits 1 check tree.json --require limits.json
+stdout_matches ', 2 requirements$' '^  .*nccl_alltoall .*not measured'
+ok expect -p box.json --collective all_reduce --message-bytes 128MiB --requirements limits.json
+ok check tree.json --require limits.json
+stdout_matches ', 1 requirement$'
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json --json
 cp .last/stdout judged.json
 json_check judged.json << 'END'

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/units.hpp"
+#include "documents/named_ranks.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -280,26 +281,36 @@ void Job::add_cells(Collector& out, const std::vector<Together>& all,
   }
 }
 
-std::string Job::how_waits_are_taken_out(const std::vector<Clocks>& clocks) {
-  std::size_t agree = 0, differ = 0;
+std::string Job::how_waits_are_taken_out(const std::vector<Together>& all,
+                                         const std::vector<Clocks>& clocks) const {
+  std::map<std::size_t, bool> whole; // communicators with records of all ranks
+  for (const Together& calls : all) {
+    const std::size_t of = calls.front()->communicator;
+    whole[of] = whole[of] || calls.size() == m_communicators[of].ranks;
+  }
+  std::size_t agree = 0, differ = 0, partial = 0;
   double most_s = 0;
-  for (const Clocks& one : clocks) {
-    agree += one.agree ? 1 : 0;
-    differ += one.known && !one.agree ? 1 : 0;
+  for (const auto& [communicator, is_whole] : whole) {
+    const Clocks& one = clocks[communicator];
+    partial += is_whole ? 0 : 1;
+    agree += is_whole && one.agree ? 1 : 0;
+    differ += is_whole && one.known && !one.agree ? 1 : 0;
     most_s = one.agree ? most_s : std::max(most_s, one.differ_s);
   }
   std::vector<std::string> ways;
   const auto add = [&](std::string_view how, std::size_t count, const std::string& why) {
     if (count > 0) {
       ways.push_back(
-          fmt::format("{} in {} of {} communicators, {}", how, count, clocks.size(), why));
+          fmt::format("{} in {} of {} communicators, {}", how, count, whole.size(), why));
     }
   };
-  add("by the last arrival", agree, "whose clocks agree");
-  add("by the minimum over ranks", differ,
+  add("taken out by the last arrival", agree, "whose clocks agree");
+  add("taken out by the minimum over ranks", differ,
       fmt::format("whose clocks differ by up to {}", to_text(Seconds(most_s))));
-  add("by the minimum over ranks", clocks.size() - agree - differ, "without arrivals to compare");
-  return fmt::format("taken out {}", fmt::join(ways, "; "));
+  add("taken out by the minimum over ranks", whole.size() - agree - differ - partial,
+      "without arrivals to compare");
+  add("not taken out", partial, "of which some ranks' records are not here");
+  return fmt::format("{}", fmt::join(ways, "; "));
 }
 
 void Job::name_late_rank(Collector& out, const std::vector<Together>& all,
@@ -330,12 +341,12 @@ void Job::name_late_rank(Collector& out, const std::vector<Together>& all,
   }
   const auto& [place, late] = *most;
   const bool stands_out = late.log_chance() + std::log(places.size()) < std::log(0.01);
-  out.note("late rank",
-           fmt::format(
-               "{}{}: last in {} of {} collectives of ranks {} ({:.3g} by chance), by {} (median)",
-               stands_out ? "" : "none stands out; most often ", rank_text(place.second), late.last,
-               late.calls, rank_list(m_communicators[place.first].members), late.by_chance(),
-               to_text(Seconds(median(late.by_s)))));
+  out.note(k_late_rank,
+           fmt::format("{}{}: last in {} of {} collectives of ranks {} ({:.3g} by chance), by {} "
+                       "(median)",
+                       stands_out ? "" : "none stands out; most often ", rank_text(place.second),
+                       late.last, late.calls, rank_list(m_communicators[place.first].members),
+                       late.by_chance(), to_text(Seconds(median(late.by_s)))));
 }
 
 /// Counts of calls that should be equal at all ranks of a communicator.
@@ -356,16 +367,16 @@ void Job::name_who_is_behind(Collector& out) const {
         slow.push_back(one->rank);
       }
     }
-    behind.push_back(fmt::format("{} of {}: {} by rank {}, {} by others", group.second,
-                                 m_communicators[group.first].name, (*least)->calls,
-                                 rank_list(slow), (*most)->calls));
+    behind.push_back(fmt::format("rank {}: {} {} of {}, others {}", rank_list(slow),
+                                 (*least)->calls, group.second, m_communicators[group.first].name,
+                                 (*most)->calls));
   }
   constexpr std::size_t k_most = 8;
   if (behind.size() > k_most) {
     behind.resize(k_most);
     behind.emplace_back("and more");
   }
-  out.note("behind", fmt::format("{}", fmt::join(behind, "; ")));
+  out.note(k_behind, behind.empty() ? "none" : fmt::format("{}", fmt::join(behind, "; ")));
 }
 
 std::string Job::rank_text(std::size_t process) const {
@@ -396,7 +407,7 @@ Profile Job::profile(const std::vector<ToolOutput>& outputs, const ImportOptions
   const std::vector<Clocks> clocks = clocks_of(all);
   add_cells(out, all, clocks);
   if (!all.empty()) {
-    out.note("wait for the last rank", how_waits_are_taken_out(clocks));
+    out.note("wait for the last rank", how_waits_are_taken_out(all, clocks));
   }
   name_late_rank(out, all, clocks);
   if (!m_progress.empty()) {
@@ -418,7 +429,11 @@ Profile Job::profile(const std::vector<ToolOutput>& outputs, const ImportOptions
                output.file));
     }
   }
-  return out.finish(m_title, fmt::format("{}", fmt::join(digests, "\n")), "collectives with times");
+  Profile profile = out.finish(m_title, fmt::format("{}", fmt::join(digests, "\n")), m_takes);
+  for (const ToolOutput& output : outputs) {
+    profile.name = common_name(profile.name, std::filesystem::path(output.file).stem().string());
+  }
+  return profile;
 }
 
 const Collective* recorded_collective(std::string_view name) {

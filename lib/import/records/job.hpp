@@ -53,8 +53,9 @@ struct RecordedCommunicator {
 /// The records of one job's ranks: each reader fills one, and profile_of() makes the profile of it.
 class Job {
 public:
-  /// `title`: "NCCL Inspector".
-  explicit Job(std::string title) : m_title(std::move(title)) {}
+  /// `title`: "NCCL Inspector". `takes`: the parts of its records that reckon reads.
+  explicit Job(std::string title, std::string takes = "collectives with times")
+      : m_title(std::move(title)), m_takes(std::move(takes)) {}
 
   [[nodiscard]] std::size_t process(JobProcess process);
   /// The communicator of an id that all its ranks record alike; made at first use.
@@ -85,13 +86,14 @@ private:
   [[nodiscard]] std::vector<Clocks> clocks_of(const std::vector<Together>& all) const;
   void add_cells(Collector& out, const std::vector<Together>& all,
                  const std::vector<Clocks>& clocks) const;
-  [[nodiscard]] static std::string how_waits_are_taken_out(const std::vector<Clocks>& clocks);
+  [[nodiscard]] std::string how_waits_are_taken_out(const std::vector<Together>& all,
+                                                    const std::vector<Clocks>& clocks) const;
   void name_late_rank(Collector& out, const std::vector<Together>& all,
                       const std::vector<Clocks>& clocks) const;
   void name_who_is_behind(Collector& out) const;
   [[nodiscard]] std::string rank_text(std::size_t process) const;
 
-  std::string m_title;
+  std::string m_title, m_takes;
   std::vector<JobProcess> m_processes;
   std::vector<RecordedCommunicator> m_communicators;
   std::map<std::string, std::size_t> m_communicator_ids;

@@ -121,7 +121,9 @@ private:
     return call.bytes > 0;
   }
 
-  Job m_job{"torch.profiler"};
+  Job m_job{
+      "torch.profiler",
+      "collectives with times; --as-workload makes a workload of a rank's gradients and layers"};
   std::string m_file; ///< in hand
   std::vector<RecordedCall> m_calls;
   bool m_counted = false; ///< whether the order says which calls belong together

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "documents/named_ranks.hpp"
 #include "import/records/job.hpp"
 #include "import/records/readers.hpp"
 
@@ -31,14 +32,14 @@ public:
                                         rank.at("pid").integer(-1, 1 << 30),
                                         status.at("considered_dead").boolean() ? ": dead"
                                         : status.at("unresponsive").boolean()  ? ": does not answer"
-                                                                               : ""));
+                                                                               : ": is missing"));
       }
     }
   }
 
   [[nodiscard]] Profile profile(const std::vector<ToolOutput>& files,
                                 const ImportOptions& options) {
-    m_job.note("missing ranks", fmt::format("{}", fmt::join(m_missing, "; ")));
+    m_job.note(k_missing_ranks, fmt::format("{}", fmt::join(m_missing, "; ")));
     m_job.note("times", "none: ncclras counts collectives; NCCL's Inspector measures them");
     return m_job.profile(files, options);
   }

@@ -26,6 +26,12 @@ std::string TraceEvent::text(std::string_view key) const {
 
 Trace::Trace(std::string_view text, const std::string& file)
     : m_json(parse_json(text, file)), m_file(file) {
+  if (m_json.is_array()) {
+    view().fail("is a list of events, which PyTorch's profiler writes where PyTorch was built "
+                "without Kineto, as Debian's 1.13 is; such a list has neither collectives nor "
+                "layers: trace with a PyTorch that has it, as PyPI's (torch.profiler."
+                "kineto_available() says so)");
+  }
   const auto base_ns = view().find("baseTimeNanoseconds");
   m_base_s = base_ns ? base_ns->number() * 1e-9 : 0; // absent: the events' are the clock's
   std::size_t index = 0;

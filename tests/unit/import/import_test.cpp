@@ -384,6 +384,56 @@ TEST(Import, machines_of_several_files_are_told_apart_by_their_names) {
   EXPECT_EQ(profile_from_json(to_json(p), "merged"), p);
 }
 
+TEST(Import, many_files_are_named_by_what_is_common_and_counted) {
+  const auto run = [](const std::string& file, const char* rate) {
+    return import_text(replaced(golden_text("p2p-2x5090-no-peer-access.txt"), "12.83", rate), file,
+                       {});
+  };
+  Profile all = run("logs/ib-gpu-01.txt", "12.81");
+  merge_import(all, run("logs/ib-gpu-02.txt", "12.82"));
+  EXPECT_EQ(all.name, "ib-gpu");
+  EXPECT_EQ(all.source, "imported from p2pBandwidthLatencyTest, 2 files");
+  merge_import(all, run("logs/ib-gpu-12.txt", "12.84"));
+  EXPECT_EQ(all.source, "imported from p2pBandwidthLatencyTest, 3 files");
+  merge_import(all, run("logs/inside.txt", "12.85"));
+  EXPECT_EQ(all.name, "ib-gpu") << "nothing is common: it keeps its name";
+  // What was measured here keeps its name and its source.
+  Profile measured = run("node7.txt", "12.81");
+  measured.name = "site";
+  measured.source = "measured by reckon";
+  merge_import(measured, run("node8.txt", "12.82"));
+  EXPECT_EQ(measured.name, "site");
+  EXPECT_TRUE(measured.source.starts_with("measured by reckon; imported from")) << measured.source;
+}
+
+TEST(Import, the_tree_of_a_described_machine_is_kept_for_each_machine) {
+  const Profile measured = imported(golden_text("nccl-all-reduce-4x5090.txt"));
+  Profile described;
+  described.machines = {{.id = "box", .cores = 32}};
+  described.context = {{"measured", "nothing"}, {"topology_file", "box.xml"}};
+  for (int gpu = -1; gpu < 4; ++gpu) {
+    TopologyObject& object = described.topology.objects.emplace_back();
+    object.id = gpu < 0 ? "box" : fmt::format("box/gpu{}", gpu);
+    object.kind = gpu < 0 ? ObjectKind::machine : ObjectKind::gpu;
+    object.parent = gpu < 0 ? "" : "box";
+    object.name = gpu < 0 ? "" : "5090"; // the tool says more
+  }
+  described.topology.links = {{.from = "box/gpu0", .to = "box/gpu3", .count = 2}};
+  const Profile both = with_tree_of(described, measured);
+  EXPECT_EQ(both.cells, measured.cells);
+  EXPECT_EQ(both.name, measured.name);
+  ASSERT_EQ(both.machines.size(), 1U);
+  EXPECT_EQ(both.machines[0].id, "m0");
+  EXPECT_EQ(both.machines[0].name, "GENOA-01");
+  EXPECT_EQ(both.machines[0].cores, 32U);
+  EXPECT_EQ(both.topology.objects.size(), 5U);
+  EXPECT_EQ(both.topology.find("m0/gpu3")->name, "NVIDIA GeForce RTX 5090");
+  ASSERT_EQ(both.topology.links.size(), 1U);
+  EXPECT_EQ(both.topology.links[0].to, "m0/gpu3");
+  EXPECT_FALSE(both.context.contains("measured"));
+  EXPECT_EQ(both.context.at("topology_file"), "box.xml");
+}
+
 TEST(Import, one_file_is_not_imported_twice) {
   Profile p = imported(golden_text("mlc-icelake.txt"));
   const Profile again = p;

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -393,8 +394,9 @@ TEST(Messages, command_lines_name_the_machines_and_the_rail) {
     EXPECT_TRUE(p.select(key_of("port_bandwidth")).empty()) << "of which of many pairs?";
   }
   const std::string osu = golden_text("osu-bibw-c5n.txt");
-  for (const char* const command : {"$ mpirun -np 2 --host node-a:1,node-b:1 ./osu_bibw\n",
-                                    "srun -N2 --nodelist=node-a,node-b osu_bibw D D\n"}) {
+  for (const char* const command :
+       {"$ mpirun -np 2 --host node-a:1,node-b:1 ./osu_bibw\n",
+        "srun -N2 --nodelist=node-a,node-b osu_bibw D D\n", "srun -w node-a,node-b osu_bibw\n"}) {
     const Profile p = imported(command + osu);
     EXPECT_THAT(names_of(p), ElementsAre("node-a", "node-b")) << command;
     EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0", "m1")).size(), 1U);
@@ -406,6 +408,106 @@ TEST(Messages, command_lines_name_the_machines_and_the_rail) {
                                     "ib_write_bw node-b\n", "root@node-a:~# ib_write_bw -b\n"}) {
     EXPECT_THAT(complaint(std::string(command) + k_two_way_gbits), HasSubstr("--machine m0,m1"));
   }
+}
+
+TEST(Messages, lists_of_hosts_have_ranges) {
+  const std::string osu = golden_text("osu-bibw-c5n.txt");
+  for (const auto& [list, names] :
+       std::map<std::string, std::vector<std::string>>{{"gpu-[09-10]", {"gpu-09", "gpu-10"}},
+                                                       {"r[1]n1,r[2]n1", {"r1n1", "r2n1"}},
+                                                       {"gpu-[7,12]", {"gpu-7", "gpu-12"}},
+                                                       {"gpu-[1-3]", {}}}) {
+    const std::string text = "srun -w " + list + " osu_bibw\n" + osu;
+    if (names.empty()) {
+      EXPECT_THAT(complaint(text), HasSubstr("--machine m0,m1")) << list;
+    } else {
+      EXPECT_EQ(names_of(imported(text)), names) << list;
+    }
+  }
+}
+
+Profile of_file(const std::string& file, const std::string& text) {
+  return import_text(text, file, {});
+}
+
+TEST(Messages, a_file_is_named_after_the_machines_whose_names_it_lacks) {
+  for (const auto& [file, names] : std::map<std::string, std::vector<std::string>>{
+           {"logs/gpu-01_gpu-02.log", {"gpu-01", "gpu-02"}},
+           {"ib-gpu-09-gpu-10.txt", {"gpu-09", "gpu-10"}},
+           {"n1-n2", {"n1", "n2"}},
+           {"rail0-r1-n1_r1-n2.log", {"r1-n1", "r1-n2"}}}) {
+    const Profile p = of_file(file, std::string(k_two_way_gbits));
+    EXPECT_EQ(names_of(p), names) << file;
+    EXPECT_EQ(p.select({.test = k_pair_bandwidth, .from = "m0/mlx5_3", .to = "m1/mlx5_3"}).size(),
+              1U);
+  }
+  for (const char* const file :
+       {"2026-01-02.log", "osu-bw.log", "gpu-01.log", "gpu-01-gpu-01", "1-2", "a100-h100.txt"}) {
+    EXPECT_THROW(static_cast<void>(of_file(file, std::string(k_two_way_gbits))), Error) << file;
+  }
+  // The command line counts, but for a server that it calls by address.
+  const auto called = [](const char* server) {
+    return fmt::format("root@gpu-01:~# ib_write_bw -d mlx5_3 {}\n{}", server, k_two_way_gbits);
+  };
+  EXPECT_THAT(names_of(of_file("gpu-01_gpu-02.log", called("gpu-07"))),
+              ElementsAre("gpu-01", "gpu-07"));
+  EXPECT_THAT(names_of(of_file("gpu-01_gpu-02.log", called("10.0.0.2"))),
+              ElementsAre("gpu-01", "gpu-02"));
+  EXPECT_THAT(names_of(of_file("gpu-03_gpu-02.log", called("10.0.0.2"))),
+              ElementsAre("gpu-01", "10.0.0.2"));
+}
+
+/// What a client prints that calls its server by address; each port has one LID.
+std::string by_address(const std::string& client, const std::string& server, int own, int other,
+                       const std::string& gid = "") {
+  return fmt::format("root@{}:~# ib_write_bw -d mlx5_3 {}\n", client, server) +
+         replaced(std::string(k_two_way_gbits), " #bytes",
+                  fmt::format(" local address: LID 0x{:02x} QPN 0x0032 PSN 0x5f2841\n{}"
+                              " remote address: LID 0x{:02x} QPN 0x003a PSN 0xc0fd7e\n #bytes",
+                              own, gid, other));
+}
+
+TEST(Messages, servers_called_by_address_are_known_by_their_ports) {
+  const auto names = [](const std::string& one, const std::string& two,
+                        const ImportOptions& options = {}) {
+    std::vector<std::string> all;
+    for (const Profile& p :
+         import_texts({{.file = "x", .text = one}, {.file = "y", .text = two}}, options)) {
+      const std::vector<std::string> of = names_of(p);
+      all.insert(all.end(), of.begin(), of.end());
+    }
+    return all;
+  };
+  // The LID of the first one's server is the second one's client's.
+  EXPECT_THAT(names(by_address("a", "10.0.0.2", 1, 2), by_address("b", "10.0.0.3", 2, 3)),
+              ElementsAre("a", "b", "b", "10.0.0.3"));
+  // With RoCE there is no LID, and a GID can be the address itself.
+  const std::string gid = " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02\n";
+  EXPECT_THAT(names(by_address("a", "10.0.0.2", 0, 0), by_address("b", "10.0.0.3", 0, 0, gid)),
+              ElementsAre("a", "b", "b", "10.0.0.3"));
+  // Two that say they have one LID are in other subnets: nothing is known, which is said.
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(names(by_address("a", "10.0.0.2", 1, 2), by_address("b", "10.0.0.3", 1, 2)),
+              ElementsAre("a", "10.0.0.2", "b", "10.0.0.3"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("--hosts"));
+  const ImportOptions told{.hosts =
+                               read_hosts("# local\n10.0.0.2 b b.site\n10.0.0.3\tc\n\n", "hosts")};
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(
+      names(by_address("a", "10.0.0.2", 1, 2), by_address("b.site", "10.0.0.3", 1, 2), told),
+      ElementsAre("a", "b", "b", "c"));
+  // One client of all: it is none of them.
+  names(by_address("a", "10.0.0.2", 1, 2), by_address("a", "10.0.0.3", 1, 3));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_THROW(static_cast<void>(read_hosts("10.0.0.2 b\n10.0.0.3\n", "hosts")), Error);
+}
+
+TEST(Messages, machine_ids_are_for_files_of_one_pair) {
+  const ToolOutput one{.file = "x", .text = std::string(k_two_way_gbits)},
+      two{.file = "y", .text = std::string(k_two_way_gbits)};
+  EXPECT_THROW(static_cast<void>(import_texts({one, two}, {.machine = "a,b"})), Error);
+  EXPECT_NO_THROW(static_cast<void>(import_texts(
+      {one, {.file = "z", .text = golden_text("osu-latency-c5n.txt")}}, {.machine = "a,b"})));
 }
 
 } // namespace

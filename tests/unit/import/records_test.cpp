@@ -168,7 +168,7 @@ TEST(JobRecords, AFlightRecorderNamesTheLateRankAndTheOneThatHangs) {
   EXPECT_NE(p.context.at("late rank").find("rank 2: last in 3 of 3"), std::string::npos);
   EXPECT_NE(p.context.at("late rank").find("by 3.5"), std::string::npos)
       << p.context.at("late rank");
-  EXPECT_NE(p.context.at("behind").find("3 by rank 2, 4 by others"), std::string::npos);
+  EXPECT_NE(p.context.at("behind").find("rank 2: 3 collectives begun"), std::string::npos);
   // The same as PyTorch writes it to files.
   const Profile pickled = job_profile(
       record_files({"flight-recorder_rank_0", "flight-recorder_rank_1", "flight-recorder_rank_2"}));
@@ -225,7 +225,7 @@ TEST(JobRecords, APickleIsNeverExecuted) {
 TEST(JobRecords, AnOutputOfNcclrasNamesWhoIsBehindOrMissing) {
   const Profile p = job_profile(record_files({"ncclras.json"}));
   EXPECT_TRUE(p.cells.empty());
-  EXPECT_NE(p.context.at("behind").find("811 by rank 2, 812 by others"), std::string::npos);
+  EXPECT_NE(p.context.at("behind").find("rank 2: 811 AllReduce"), std::string::npos);
   EXPECT_NE(p.context.at("missing ranks").find("rank 3"), std::string::npos);
   EXPECT_EQ(p.machines.size(), 2U);
 }
@@ -252,6 +252,27 @@ TEST(JobRecords, ATraceGivesItsCollectives) {
   cut.resize(cut.size() / 2);
   EXPECT_NE(job_complaint({{.file = "rank0.json", .text = cut}}).find("rank0.json:"),
             std::string::npos);
+}
+
+TEST(JobRecords, WaitsOfRanksWithoutRecordsAreNotTakenOut) {
+  const Profile alone = job_profile(record_files({"kineto-rank0.json"}));
+  EXPECT_TRUE(alone.context.at("wait for the last rank").starts_with("not taken out in 1 of 1"));
+  const Profile both = job_profile(record_files({"kineto-rank0.json", "kineto-rank1.json"}));
+  EXPECT_TRUE(both.context.at("wait for the last rank").starts_with("taken out by"));
+  EXPECT_EQ(both.name, "kineto-rank");
+}
+
+TEST(JobRecords, ATraceWithoutCollectivesOrKinetoIsToldWhatToDo) {
+  EXPECT_NE(job_complaint({{.file = "rank0.json", .text = R"({"traceEvents": []})"}})
+                .find("--as-workload"),
+            std::string::npos);
+  // As PyTorch 1.13 of Debian writes it.
+  const std::string list =
+      R"([{"name": "aten::zeros", "ph": "X", "ts": 1177, "dur": 45, "tid": 1, )"
+      R"("pid": "CPU functions", "args": {}}])";
+  EXPECT_NE(job_complaint({{.file = "rank0.json", .text = list}}).find("Kineto"),
+            std::string::npos);
+  EXPECT_THROW(static_cast<void>(workload_from_trace(list, "rank0.json")), Error);
 }
 
 TEST(JobRecords, ATraceGivesTheWorkload) {

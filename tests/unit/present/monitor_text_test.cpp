@@ -35,6 +35,8 @@ TEST(MonitorText, HasTheStatesOfNagiosPlugins) {
   Verdict nothing = monitored({});
   nothing.checks.clear();
   EXPECT_EQ(static_cast<int>(nagios_state(nothing)), 3);
+  EXPECT_THAT(prometheus_text(nothing), HasSubstr("reckon_check_passed{profile=\"site\"} 0\n"));
+  EXPECT_THAT(prometheus_text(monitored({})), HasSubstr("passed{profile=\"site\"} 1\n"));
   nothing.findings = monitored({FindingKind::like}).findings;
   EXPECT_EQ(static_cast<int>(nagios_state(nothing)), 1) << "what was found was judged";
 }

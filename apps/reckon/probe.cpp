@@ -93,7 +93,7 @@ int list_cells(const ProbeOptions& options, bool json) {
       }
     }
   }
-  text += fmt::format("\n{} on this machine, about {:.0f} s\n", counted(list.cells.size(), "cell"),
+  text += fmt::format("\n{} on this machine, about {:.0f} s if nothing else runs\n", counted(list.cells.size(), "cell"),
                       list.estimate.count());
   write_file("-", text);
   return k_exit_ok;

@@ -142,20 +142,25 @@ struct PerftestRun {
   std::array<std::set<std::string>, 2> ports;
 };
 
-/// " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:05" is of 10.0.0.5 itself.
+/// "00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:05", or so in hexadecimal digits, is a GID of
+/// 10.0.0.5. Empty for another.
 std::string ip_of_gid(std::string_view gid) {
-  std::array<int, 16> bytes{};
-  std::size_t at = 0;
-  const bool hexadecimal = contains(gid, "ff:ff");
-  for (int& byte : bytes) {
-    const std::string word(gid.substr(at, gid.find(':', at) - at));
-    byte = word.empty() ? 0 : std::atoi(word.c_str());
-    byte = hexadecimal ? static_cast<int>(std::strtol(word.c_str(), nullptr, 16)) : byte;
-    at = std::min(gid.find(':', at), gid.size() - 1) + 1;
+  constexpr std::string_view k_zeros = "00:00:00:00:00:00:00:00:00:00:", k_mapped = "255:255:",
+                             k_mapped_hexadecimal = "ff:ff:";
+  gid.remove_prefix(gid.starts_with(k_zeros) ? k_zeros.size() : 0);
+  const bool decimal = gid.starts_with(k_mapped);
+  if (!decimal && !gid.starts_with(k_mapped_hexadecimal)) {
+    return "";
   }
-  return bytes[10] == 255 && bytes[11] == 255
-             ? fmt::format("{}.{}.{}.{}", bytes[12], bytes[13], bytes[14], bytes[15])
-             : "";
+  gid.remove_prefix(decimal ? k_mapped.size() : k_mapped_hexadecimal.size());
+  std::string ip;
+  for (std::string_view rest = gid; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(':'));
+    ip += fmt::format("{}{}", ip.empty() ? "" : ".",
+                      std::strtol(std::string(word).c_str(), nullptr, decimal ? 10 : 16));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  }
+  return ip;
 }
 
 PerftestRun run_of(const ToolOutput& output, const ImportOptions& options) {

@@ -2,7 +2,7 @@
 # reckon check: silent on machines that are well, and on this one; what is odd has a row with its place and a remedy.
 source "$(dirname "$0")/../support/shell.sh"
 
-for machine in a100-cluster ace-torus byteps-cluster byteps-nvlink byteps-pcie coarse-p100 coarse-t4 coarse-v100 h100-cluster; do
+for machine in a100-cluster byteps-cluster byteps-nvlink byteps-pcie coarse-p100 coarse-t4 coarse-v100 h100-cluster; do
   ok check $machine
   stdout_matches '^[^ ].*: no faults found; checked: ' 
   stderr_empty

@@ -44,7 +44,9 @@ stderr_matches '^reckon: error: broken.log:3'
 absent broken.json
 
 ok import "$records"/flight-recorder_rank_? -o hang.json
-stdout_matches '^ *behind .*3 by rank 2, 4 by others'
+stdout_matches '^ *behind +rank 2: 3 .*, others 4'
+exits 1 check hang.json
+stdout_matches '^  rank 2 +is behind +3 '
 cp "$records/flight-recorder-rank_0.json" dump.json
 refused 'nccl_trace_rank_0' import dump.json
 printf '\x80\x02cos\nsystem\n(X\x01\x00\x00\x00xtR.' > evil_0

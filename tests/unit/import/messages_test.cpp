@@ -485,6 +485,9 @@ TEST(Messages, servers_called_by_address_are_known_by_their_ports) {
   const std::string gid = " GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02\n";
   EXPECT_THAT(names(by_address("a", "10.0.0.2", 0, 0), by_address("b", "10.0.0.3", 0, 0, gid)),
               ElementsAre("a", "b", "b", "10.0.0.3"));
+  // A LID of two machines, in two subnets, tells nothing.
+  EXPECT_THAT(names(by_address("z", "10.0.0.2", 2, 2), by_address("b", "10.0.0.3", 2, 3)),
+              ElementsAre("z", "10.0.0.2", "b", "10.0.0.3"));
   // Two that say they have one LID are in other subnets: nothing is known, which is said.
   testing::internal::CaptureStderr();
   EXPECT_THAT(names(by_address("a", "10.0.0.2", 1, 2), by_address("b", "10.0.0.3", 1, 2)),

@@ -141,7 +141,7 @@ private:
       fail(ErrorKind::input,
            fmt::format("profile '{}': no rate of a network port of machine {} is known; add the "
                        "link_bytes_per_second of its NICs, a port_bandwidth cell, or give "
-                       "--nic-rate",
+                       "--nic-rate (8x400Gb/s where no NIC is listed)",
                        m_profile.name, m_job.machine));
     }
     const auto distance = [&](std::size_t u) {

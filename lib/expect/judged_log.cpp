@@ -235,7 +235,7 @@ std::string verdict(const JudgedCollective& judged) {
               "--topology."
             : "It lacks links that these ranks use or has them too slow; or switches sum on the "
               "way that it does not have (\"sums\" of a link_switch for NVLink SHARP; --sharp for "
-              "those between machines).");
+              "those between machines); or machines share their NVSwitches (--nvlink-machines).");
   default:
     return share + "; what is usual there is not published.";
   }

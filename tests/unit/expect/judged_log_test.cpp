@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace reckon {
 namespace {
 
@@ -145,6 +147,46 @@ TEST(JudgedLog, SaysWhatToMakeOfIt) {
   EXPECT_EQ(judgement(0.01), Judgement::low);          // 58 %
   EXPECT_EQ(judgement(0.005), Judgement::description); // 117 %
   EXPECT_THAT(render(judged_log(machine(8, 0), log), {}), HasSubstr("sums"));
+}
+
+TEST(JudgedLog, OfSeveralRunsJudgesEachByItself) {
+  // gpu-2 alone takes twice as long as gpu-0; all three together are 24 ranks on three machines.
+  Profile log = measured(3, 8, {"nccl_all_reduce", "nccl_all_reduce", "nccl_all_reduce"});
+  for (std::size_t i = 0; i < 3; ++i) {
+    log.machines[i].name = fmt::format("gpu-{}", i);
+    log.cells[i].key.sources = i == 1 ? 24 : 8;
+    log.cells[i].key.from = i == 1 ? "" : log.machines[i].id;
+  }
+  log.cells[2].p50 *= 2;
+  const JudgedLog judged = judged_log(machine(8, 4), log);
+  ASSERT_THAT(judged.collectives, SizeIs(3));
+  const auto of = [&](const std::vector<std::string>& hosts) {
+    return *std::ranges::find(judged.collectives, hosts, &JudgedCollective::hosts);
+  };
+  EXPECT_NEAR(of({"gpu-0"}).best_bus_bytes_per_second, 175e9, 1);
+  EXPECT_NEAR(of({"gpu-2"}).best_bus_bytes_per_second, 87.5e9, 1);
+  EXPECT_EQ(of({"gpu-2"}).expected.machines, 1U);
+  EXPECT_EQ(of({"gpu-2"}).judgement, Judgement::low);
+  const JudgedCollective all = of({"gpu-0", "gpu-1", "gpu-2"});
+  EXPECT_EQ(all.expected.ranks, 24U);
+  EXPECT_EQ(all.expected.machines, 3U);
+}
+
+TEST(JudgedLog, ARunOfFewerRanksThanItsHostHasGpusHasTheFirstOfThese) {
+  Profile log = measured(1, 8);
+  log.cells[0].key.from = "m0";
+  log.cells[0].key.sources = 4;
+  EXPECT_EQ(only(judged_log(machine(8, 0), log)).expected.ranks, 4U);
+}
+
+TEST(JudgedLog, WrongValuesAreNoRates) {
+  Profile log = measured(1, 8, {"nccl_all_reduce", "nccl_all_reduce_in_place"});
+  log.cells[1].status = CellStatus::mismatch;
+  const JudgedLog judged = judged_log(machine(8, 0), log);
+  EXPECT_EQ(only(judged).judgement, Judgement::wrong_values);
+  EXPECT_EQ(only(judged).wrong, 1U);
+  EXPECT_THAT(only(judged).rows, SizeIs(1));
+  EXPECT_EQ(to_json(judged)["collectives"][0]["judgement"], "wrong_values");
 }
 
 } // namespace

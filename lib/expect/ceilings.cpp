@@ -125,7 +125,7 @@ public:
       }
       any(out.ways);
     }
-    find_unknown(out);
+    out.unknown = unknown_of(m_network);
     return out;
   }
 
@@ -243,7 +243,10 @@ private:
     if (m_gpus > 1) {
       CollectiveJob alone = m_job;
       alone.machines = 1;
-      m_unknown_gpu = !opened(m_profile, alone, false).network.unknown.empty();
+      m_unknown_gpu = std::ranges::any_of(
+          unknown_of(opened(m_profile, alone, false).network), [&](const std::string& link) {
+            return object_named(link.substr(0, link.find(' '))).kind != ObjectKind::numa_node;
+          });
     }
   }
 
@@ -459,24 +462,27 @@ private:
     append(uses, nic.in, between.in);
     return uses;
   }
-  /// Without the ways from host bridges to their processor, which nothing describes.
-  void find_unknown(WayCeilings& out) const {
-    const auto object = [&](std::string_view name) {
-      return m_profile.topology.find(
-          name == m_job.machine ? m_job.machine : fmt::format("{}/{}", m_job.machine, name));
-    };
-    for (const std::string& link : m_network.unknown) {
+  [[nodiscard]] const TopologyObject& object_named(const std::string& name) const {
+    return *m_profile.topology.find(
+        name == m_job.machine ? name : fmt::format("{}/{}", m_job.machine, name));
+  }
+
+  /// Links of unknown rate, without the ways from host bridges to their processor, which nothing
+  /// describes.
+  [[nodiscard]] std::vector<std::string> unknown_of(const Network& network) const {
+    std::vector<std::string> links;
+    for (const std::string& link : network.unknown) {
       const std::size_t arrow = link.find(" > ");
-      const TopologyObject &from = *object(link.substr(0, arrow)),
-                           &to = *object(link.substr(arrow + 3));
+      const TopologyObject &from = object_named(link.substr(0, arrow)),
+                           &to = object_named(link.substr(arrow + 3));
       const auto hangs = [](const TopologyObject& bridge, const TopologyObject& from) {
         return bridge.kind == ObjectKind::host_bridge && bridge.parent == from.id;
       };
-      if (hangs(from, to) || hangs(to, from)) {
-        continue;
+      if (!hangs(from, to) && !hangs(to, from)) {
+        links.push_back(link);
       }
-      out.unknown.push_back(link);
     }
+    return links;
   }
 
   const Profile& m_profile;
@@ -491,7 +497,8 @@ private:
   std::vector<bool> m_near;                ///< by GPU
   GpuLinks m_gpu_links;
   std::set<std::size_t> m_between; ///< stations between two GPUs of a machine
-  bool m_unknown_gpu = false;      ///< whether a rate between two of them is unknown
+  bool m_unknown_gpu =
+      false; ///< whether a link between two of them has no known rate, but for sockets'
 };
 
 } // namespace

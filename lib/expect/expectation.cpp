@@ -191,7 +191,7 @@ std::string render(const Expectation& expectation, const Style& style) {
 
 Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes) {
   constexpr double k_without_source = 0.5;
-  constexpr std::uint64_t k_long = 256ULL << 20U;
+  constexpr std::uint64_t k_long = 128ULL << 20U;
   if (bytes < k_long) {
     fail(ErrorKind::usage,
          fmt::format("--message-bytes is {}: what is usual is known of long messages; give {} or "

@@ -52,7 +52,7 @@ struct Expectation {
 
 /// Limits for the cells of an imported log: each collective with `bytes` takes at most as long as
 /// at the least that is usual, or at half of the ceiling where nothing is published. Throws
-/// Error{usage} for fewer than 256 MiB, where latency counts, too.
+/// Error{usage} for fewer than 128 MiB, where latency counts, too.
 [[nodiscard]] Requirements requirements_of(const Expectation& expectation, std::uint64_t bytes);
 
 /// A clock's error, and the rounding of published rates.

@@ -4,7 +4,7 @@ source "$(dirname "$0")/../support/shell.sh"
 
 ok expect -p h100-cluster
 stdout_has '1 machine of h100-cluster, 8 ranks' '4 machines of h100-cluster, 32 ranks' nvls_tree sendrecv https://
-stdout_matches '^  all_reduce +ring +450\.00 +293 to 374 +NVLink gpu0-7'
+stdout_matches '^  all_reduce +ring +450\.00 +324 to 374 +NVLink gpu0-7'
 stderr_empty
 ok expect -p h100-cluster --collective all_reduce --machines 2 --json
 cp .last/stdout expected.json
@@ -64,7 +64,7 @@ ok import log.txt -o log.json
 ok check log.json --require gate.json
 ok import half.txt -o half.json
 exits 1 check half.json --require gate.json
-stdout_has 329 NCCL_DEBUG=INFO
+stdout_has 455 NCCL_DEBUG=INFO
 
 refused model expect -p h100-cluster --gpu Voodoo2
 refused 'all_reduce?' expect -p h100-cluster --collective all_reduc

@@ -28,7 +28,8 @@ Expected all_reduce(const Profile& profile, std::size_t machines) {
                      {.machine = "m0",
                       .gpus = profile.topology.ids_in("m0", ObjectKind::gpu),
                       .machines = machines},
-                     asked_collective("all_reduce", ""));
+                     {&asked_collective("all_reduce", "")})
+      .front();
 }
 
 TEST(NvlinkDomain, RanksOfSeveralHostsSendOverTheirNvlinks) {

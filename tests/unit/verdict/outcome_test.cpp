@@ -59,8 +59,8 @@ TEST(Outcome, AdvisesByWhatWasMeasured) {
       for (int b = pairs ? a + 1 : 3; b < 4; ++b) {
         Cell& cell = p.cells.emplace_back();
         cell.key = {.test = test,
-                    .from = p.machines[a].id,
-                    .to = pairs ? p.machines[b].id : "",
+                    .from = p.machines.at(static_cast<std::size_t>(a)).id,
+                    .to = pairs ? p.machines.at(static_cast<std::size_t>(b)).id : "",
                     .bytes = 1 << 20};
         cell.status = CellStatus::published;
         cell.unit = k_bytes_per_second;

@@ -89,11 +89,11 @@ stdout_has 'gpu0 > hb0' --gpu
 stdout_lacks 'No NVLink' # the matrix says that there is none
 refused --nic-rate expect --topology two.txt --machines 2
 ok expect --topology two.txt --machines 2 --nic-rate 1x100Gb/s --collective all_reduce
-stdout_matches '^  all_reduce +ring +12\.50 .* port$'
+stdout_matches "^  all_reduce +ring +12\.50 .* port nic0$"
 printf '\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-15\t0\tN/A\n' > one.txt
-refused '--machines 2' expect --topology one.txt
+refused '1x400Gb/s' expect --topology one.txt
 ok expect --topology one.txt --machines 2 --nic-rate 1x100Gb/s --collective all_gather
-stdout_has 'over port out'
+stdout_has 'over port nic0 out'
 
 # A model decides the rate of PCIe, too.
 {

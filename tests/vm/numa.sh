@@ -13,7 +13,7 @@ END
 vm run --numa --timeout 1000 --log "$PWD/vm" << 'END'
 cases='--only numa_to_numa_copy_cpu --only link_bandwidth --only fabric_aggregate --only stream_copy
   --only reduce_sum'
-"$RECKON" probe --seed 3 --time 60s $cases --transport host -o /vmlab/profile.json
+"$RECKON" probe --seed 3 --time 150s $cases --transport host -o /vmlab/profile.json
 code=$?
 [[ $code == 0 || $code == 4 ]] || exit
 "$RECKON" plan --profile /vmlab/profile.json --workload model.csv --workers 4 --part-bytes 64KiB -o plan.json || exit

@@ -227,8 +227,11 @@ private:
     for (std::size_t u = 0; u < m_gpus; ++u) {
       std::set<std::size_t> first;
       for (std::size_t v = 0; v < m_gpus; ++v) {
-        for (const Use& use : u == v ? Uses() : *m_network.ways[u][v]) {
-          first.insert(m_network.ways[u][v]->front().station);
+        if (u == v || m_network.ways[u][v]->empty()) {
+          continue;
+        }
+        first.insert(m_network.ways[u][v]->front().station);
+        for (const Use& use : *m_network.ways[u][v]) {
           m_between.insert(use.station);
         }
       }
@@ -240,13 +243,17 @@ private:
       m_gpu_links.bytes_per_second = u == 0 ? rate : std::min(m_gpu_links.bytes_per_second, rate);
     }
     m_gpu_links.gpus = m_gpus;
-    if (m_gpus > 1) {
+    const auto unknown = [&](const Network& inside) {
+      return std::ranges::any_of(unknown_of(inside), [&](const std::string& link) {
+        return object_named(link.substr(0, link.find(' '))).kind != ObjectKind::numa_node;
+      });
+    };
+    if (m_several && m_gpus > 1) { // where the network has ways to NICs, too
       CollectiveJob alone = m_job;
       alone.machines = 1;
-      m_unknown_gpu = std::ranges::any_of(
-          unknown_of(opened(m_profile, alone, false).network), [&](const std::string& link) {
-            return object_named(link.substr(0, link.find(' '))).kind != ObjectKind::numa_node;
-          });
+      m_unknown_gpu = unknown(opened(m_profile, alone, false).network);
+    } else if (m_gpus > 1) {
+      m_unknown_gpu = unknown(m_network);
     }
   }
 

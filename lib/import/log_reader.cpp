@@ -8,7 +8,7 @@
 namespace reckon::import_detail {
 namespace {
 
-/// Numbers at the end of the words, after at least one word that is none.
+/// The numbers that end the line, where at least one word before them is not a number.
 std::vector<int> columns_of(const std::vector<std::string_view>& words) {
   std::vector<int> columns;
   for (auto word = words.rbegin(); word != words.rend(); ++word) {

@@ -121,21 +121,12 @@ private:
   /// "sm_80", as topologies of NCCL say, is no model's name.
   static bool is_generation(const std::string& name) { return name.starts_with("sm_"); }
 
-  /// Whether `object`'s way up leads to `machine`.
-  [[nodiscard]] bool is_in(const TopologyObject& object, const std::string& machine) const {
-    const TopologyObject* at = &object;
-    while (at != nullptr && at->id != machine) {
-      at = at->parent.empty() ? nullptr : m_base.topology.find(at->parent);
-    }
-    return at != nullptr;
-  }
-
   /// What the base has of the same place; null: nothing.
   [[nodiscard]] TopologyObject* same_as(const TopologyObject& object) const {
     const bool node = object.kind == ObjectKind::numa_node;
     if (node || (object.kind == ObjectKind::gpu && !object.pci_address.empty())) {
       for (TopologyObject& known : m_base.topology.objects) {
-        if (known.kind == object.kind && is_in(known, object.parent) &&
+        if (known.kind == object.kind && m_base.topology.is_in(known, object.parent) &&
             (node ? known.os_index == object.os_index : known.pci_address == object.pci_address)) {
           return &known;
         }

@@ -499,7 +499,7 @@ TEST(Messages, servers_called_by_address_are_known_by_their_ports) {
   EXPECT_THAT(
       names(by_address("a", "10.0.0.2", 1, 2), by_address("b.site", "10.0.0.3", 1, 2), told),
       ElementsAre("a", "b", "b", "c"));
-  // One client of all: it is none of them.
+  // The client of both runs is neither of their servers.
   names(by_address("a", "10.0.0.2", 1, 2), by_address("a", "10.0.0.3", 1, 3));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_THROW(static_cast<void>(read_hosts("10.0.0.2 b\n10.0.0.3\n", "hosts")), Error);

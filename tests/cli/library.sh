@@ -15,6 +15,21 @@ sed -n 's/^RECKON_API .*\b\(reckon_[a-z_]*\)(.*/\1@@RECKON_0/p' prefix/include/r
 nm --dynamic --defined-only --extern-only "$library" | awk '{ print $3 }' | grep -v '^RECKON_0' | sort > shown
 diff -u declared shown || fail "what the library shows is not what the header declares"
 (($(wc -l < shown) <= 20)) || fail "the library shows more than 20 functions"
+
+# A program that was built with an earlier libreckon.so.0 finds the functions, structs and values that it knows. Of the library's own
+# source, whose calls the linker need not find here; functions may be added. After a change that is meant: UPDATE_GOLDEN=1, and a new
+# SOVERSION unless nothing has been released yet.
+if [[ $(uname -m) == x86_64 ]]; then
+  abi=$source_dir/tests/golden/abi/libreckon.so.0.xml
+  [[ $(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p') == libreckon.so.0 ]] || fail "another SONAME"
+  c++ -g -std=c++20 -fPIC -shared -ffile-prefix-map="$source_dir"=. -I "$source_dir/lib" -I "$source_dir/include" -I "$build/lib/core/generated" -Wl,-soname,libreckon.so.0 \
+    -Wl,--version-script="$source_dir/apps/libreckon/exports.map" -Wl,--unresolved-symbols=ignore-all "$source_dir/apps/libreckon/reckon.cpp" -o abi.so
+  abidw --no-comp-dir-path --no-corpus-path --no-show-locs --no-elf-needed --exported-interfaces-only --drop-private-types \
+    --headers-dir "$source_dir/include" --type-id-style hash --out-file abi.xml abi.so
+  [[ -z ${UPDATE_GOLDEN:-} ]] || cp abi.xml "$abi"
+  abidiff --no-added-syms "$abi" abi.xml > changes.txt || fail "the ABI of libreckon.so.0 changed: $(cat changes.txt)"
+fi
+
 printf '#include <reckon/reckon.h>\nint main(void) { return reckon_version()[0] == 0; }\n' > plain.c
 cc -std=c99 -Wall -Wextra -Wpedantic -Werror plain.c -o plain \
   $(PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig pkg-config --cflags --libs reckon)

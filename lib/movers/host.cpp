@@ -46,7 +46,7 @@ public:
     for (const Peer& peer : peers) {
       controls.push_back(peer.mail.shared);
     }
-    m_mail.connect(self, std::move(controls));
+    m_mail.connect(self, controls);
   }
 
   bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,

@@ -27,60 +27,16 @@
 namespace reckon {
 namespace {
 
-constexpr int k_max_ranks = 256;
-constexpr int k_max_lanes = 64;
-constexpr std::size_t k_line = 128; // two cache lines: the hardware prefetches them in pairs
-static_assert((k_mail_entries & (k_mail_entries - 1)) == 0,
-              "positions are counted without wrapping");
+using SharedLane = LaneMail<SharedMemory>;
+constexpr auto k_max_ranks = static_cast<int>(SharedMemory::k_ranks);
+constexpr auto k_max_lanes = static_cast<int>(std::tuple_size_v<decltype(MailControl::lanes)>);
 
-using SharedWord = std::atomic<std::uint32_t>;
+using SharedWord = SharedMemory::Word;
 static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(std::uint32_t),
               "words in shared memory must be plain words, also to the kernel's futex");
 
-/// Tags on their way from one lane of one rank to the same lane of another. It lies in the
-/// receiver's memory.
-///
-/// Orders. The sender fills tags[] (and the payload), then stores `tail`; the receiver's load of
-/// `tail` sees both. The receiver reads tags[], then stores `head`; the sender's load of `head`
-/// makes the entry its own again. These are release/acquire pairs; the stores and the loads that
-/// stand in a pair with a flag below are seq_cst too, because each of these pairs is "store mine,
-/// then look at yours" on both sides:
-///   arrival: sender stores tail, loads asleep           | receiver stores asleep, loads tail
-///   room:    sender stores asleep, starved, loads head  | receiver stores head, loads starved
-/// In the single order of seq_cst operations at least one side sees the other's store: no wake-up
-/// is lost. A receiver that finds `starved` set takes it back before it looks at the sender's
-/// `asleep`, and only who is about to sleep sets it: had a sender set it when it was refused, an
-/// answer to its last sleep could take that back in between, and the sender would sleep unknown.
-struct Ring {
-  alignas(k_line) SharedWord tail; // sender: entries ever put
-  SharedWord starved;              // sender: 1 = sleeps, or is about to, for want of room
-  alignas(k_line) SharedWord head; // receiver: entries ever taken
-  alignas(k_line) std::array<std::uint32_t, k_mail_entries> tags;
-};
-
-/// How a lane's thread sleeps, or is about to.
-enum Asleep : std::uint32_t { k_awake, k_on_futex, k_on_bell };
-
-struct LaneControl {
-  alignas(k_line) SharedWord asleep; // Asleep, and the futex
-  sockaddr_un bell;                  // written before the lane first sleeps on it
-  socklen_t bell_length;
-  std::array<Ring, k_max_ranks> from;
-};
-
-} // namespace
-
-/// A rank's control segment. Its pages exist only where they were touched: two for each sender and
-/// lane.
-struct MailControl {
-  std::array<char, 32> token; // proves that the process that opened us reached whom it meant
-  std::array<LaneControl, k_max_lanes> lanes;
-};
-
-namespace {
-
 constexpr std::size_t control_bytes(int lanes) {
-  return sizeof(MailControl) - sizeof(LaneControl) * static_cast<std::size_t>(k_max_lanes - lanes);
+  return sizeof(MailControl) - sizeof(SharedLane) * static_cast<std::size_t>(k_max_lanes - lanes);
 }
 
 long futex(SharedWord& word, int operation, std::uint32_t value, const timespec* limit) noexcept {
@@ -106,170 +62,65 @@ std::array<char, 32> random_token() {
 
 } // namespace
 
-Mailbox::Mailbox(int lane, MailControl& own) : m_lane(static_cast<std::size_t>(lane)), m_own(own) {}
-
-void Mailbox::connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first) {
-  m_peers = std::move(peers);
-  m_put.assign(m_peers.size(), first);
-  m_room_until.assign(m_peers.size(), first + k_mail_entries);
-  m_refused.assign(m_peers.size(), 0);
-  m_taken.assign(m_peers.size(), first);
-  m_reached.clear();
-  for (std::size_t rank = 0; rank < m_peers.size(); ++rank) {
-    if (rank == self) {
-      m_own_ring = m_reached.size();
-    }
-    if (rank == self || m_peers[rank] != nullptr) {
-      m_reached.push_back(rank);
-    }
-  }
-  for (MailControl* const peer : m_peers) {
-    if (peer != nullptr) {
-      Ring& ring = peer->lanes[m_lane].from[m_own_ring];
-      ring.tags.fill(0); // it is ours to write: its pages come now, not in the first transfer
-      if (first != 0) {
-        ring.head = ring.tail = first;
-      }
-    }
-  }
+void SharedMemory::wake(Word& word) noexcept {
+  futex(word, FUTEX_WAKE, 1, nullptr);
 }
 
-bool Mailbox::has_room(std::size_t peer) noexcept {
-  if (m_put[peer] != m_room_until[peer]) {
-    return true;
-  }
-  const Ring& ring = m_peers[peer]->lanes[m_lane].from[m_own_ring];
-  m_room_until[peer] = ring.head.load(std::memory_order_acquire) + k_mail_entries;
-  m_refused[peer] = m_put[peer] == m_room_until[peer] ? 1 : 0;
-  return m_refused[peer] == 0;
+void SharedMemory::ring(const Bell& bell) noexcept {
+  m_rope = m_rope ? std::move(m_rope) : datagram_socket();
+  constexpr char k_ring = 0;
+  // A full queue wakes as well; a peer that is gone needs no waking.
+  static_cast<void>(::sendto(m_rope.get(), &k_ring, sizeof k_ring, MSG_NOSIGNAL,
+                             reinterpret_cast<const sockaddr*>(&bell.name), bell.length));
 }
 
-void Mailbox::put(std::size_t peer, std::uint32_t tag) noexcept {
-  LaneControl& lane = m_peers[peer]->lanes[m_lane];
-  Ring& ring = lane.from[m_own_ring];
-  ring.tags[m_put[peer] % k_mail_entries] = tag;
-  ring.tail.store(++m_put[peer], std::memory_order_seq_cst);
-  ring_bell(peer);
-}
+Mailbox::Mailbox(int lane, MailControl& own)
+    : m_lane(static_cast<std::size_t>(lane)), m_own(own.lanes[m_lane]), m_rings(m_own) {}
 
-/// Wakes the peer's lane if it sleeps. The caller's store that it waits for came before.
-void Mailbox::ring_bell(std::size_t peer) noexcept {
-  LaneControl& lane = m_peers[peer]->lanes[m_lane];
-  if (lane.asleep.load(std::memory_order_seq_cst) == k_awake) {
-    return;
+void Mailbox::connect(std::size_t self, const std::vector<MailControl*>& peers,
+                      std::uint32_t first) {
+  std::vector<SharedLane*> lanes;
+  for (MailControl* const peer : peers) {
+    lanes.push_back(peer == nullptr ? nullptr : &peer->lanes[m_lane]);
   }
-  switch (lane.asleep.exchange(k_awake, std::memory_order_seq_cst)) {
-  case k_on_futex:
-    futex(lane.asleep, FUTEX_WAKE, 1, nullptr);
-    break;
-  case k_on_bell: {
-    m_bell_rope = m_bell_rope ? std::move(m_bell_rope) : datagram_socket();
-    constexpr char k_ring = 0;
-    // A full queue wakes as well; a peer that is gone needs no waking.
-    static_cast<void>(::sendto(m_bell_rope.get(), &k_ring, sizeof k_ring, MSG_NOSIGNAL,
-                               reinterpret_cast<const sockaddr*>(&lane.bell), lane.bell_length));
-    break;
-  }
-  default:
-    break;
-  }
-}
-
-std::size_t Mailbox::take(std::span<Completion> out) noexcept {
-  // Another sender goes first each time, so that a fast one cannot keep the others out of a short
-  // `out`.
-  const std::size_t rings = m_reached.size();
-  std::size_t count = 0;
-  for (std::size_t step = 0; step < rings && count < out.size(); ++step) {
-    const std::size_t number = (m_turn + step) % rings, sender = m_reached[number];
-    if (number == m_own_ring) {
-      continue;
-    }
-    Ring& ring = m_own.lanes[m_lane].from[number];
-    std::uint32_t& taken = m_taken[sender];
-    const std::uint32_t put = ring.tail.load(std::memory_order_acquire);
-    if (taken == put) {
-      continue;
-    }
-    while (taken != put && count < out.size()) {
-      out[count++] = {Completion::Kind::arrived, ring.tags[taken % k_mail_entries], 0};
-      ++taken;
-    }
-    ring.head.store(taken, std::memory_order_seq_cst);
-    if (ring.starved.load(std::memory_order_seq_cst) != 0) {
-      ring.starved.store(0, std::memory_order_seq_cst);
-      ring_bell(sender);
-    }
-  }
-  m_turn = rings == 0 ? 0 : (m_turn + 1) % rings;
-  return count;
+  m_rings.connect(self, std::move(lanes), first);
 }
 
 void Mailbox::sleep(std::chrono::nanoseconds limit) noexcept {
-  if (limit.count() <= 0) {
+  if (limit.count() <= 0 || !m_rings.fall_asleep(k_on_word)) {
     return;
   }
-  SharedWord& asleep = m_own.lanes[m_lane].asleep;
-  asleep.store(k_on_futex, std::memory_order_seq_cst);
-  if (!something_to_do()) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-    const timespec time{static_cast<time_t>(seconds.count()),
-                        static_cast<long>((limit - seconds).count())};
-    futex(asleep, FUTEX_WAIT, k_on_futex, &time); // any return will do: the caller polls
-  }
-  asleep.store(k_awake, std::memory_order_relaxed); // a bell rung now: the caller's poll finds why
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+  const timespec time{static_cast<time_t>(seconds.count()),
+                      static_cast<long>((limit - seconds).count())};
+  futex(m_own.asleep, FUTEX_WAIT, k_on_word, &time); // any return will do: the caller polls
+  m_rings.wake_up();
 }
 
 std::optional<LaneSleep> Mailbox::before_sleep(std::chrono::nanoseconds limit) noexcept {
-  LaneControl& own = m_own.lanes[m_lane];
   if (!m_bell) {
     Fd bell = datagram_socket();
     sockaddr_un any{};
     any.sun_family = AF_UNIX;
-    own.bell_length = sizeof own.bell;
+    BellAddress& own = m_own.bell;
+    own.length = sizeof own.name;
     // A name that the kernel chooses, which goes with the socket.
     if (!bell ||
         ::bind(bell.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0 ||
-        ::getsockname(bell.get(), reinterpret_cast<sockaddr*>(&own.bell), &own.bell_length) != 0) {
+        ::getsockname(bell.get(), reinterpret_cast<sockaddr*>(&own.name), &own.length) != 0) {
       return LaneSleep{-1, std::min(limit, k_blind_nap)};
     }
     m_bell = std::move(bell);
   }
-  own.asleep.store(k_on_bell, std::memory_order_seq_cst);
-  if (something_to_do()) {
-    own.asleep.store(k_awake, std::memory_order_relaxed);
-    return std::nullopt;
-  }
-  return LaneSleep{m_bell.get(), limit};
+  return m_rings.fall_asleep(k_on_bell) ? std::optional(LaneSleep{m_bell.get(), limit})
+                                        : std::nullopt;
 }
 
 void Mailbox::after_sleep() noexcept {
-  m_own.lanes[m_lane].asleep.store(k_awake, std::memory_order_relaxed);
+  m_rings.wake_up();
   char ring = 0;
   while (::recv(m_bell.get(), &ring, sizeof ring, 0) >= 0) {
   }
-}
-
-/// The look that follows our store to `asleep` (see Ring). Refused tags that may be put now count.
-bool Mailbox::something_to_do() noexcept {
-  for (std::size_t number = 0; number < m_reached.size(); ++number) {
-    if (number == m_own_ring) {
-      continue;
-    }
-    const std::size_t peer = m_reached[number];
-    if (m_own.lanes[m_lane].from[number].tail.load(std::memory_order_seq_cst) != m_taken[peer]) {
-      return true;
-    }
-    if (m_refused[peer] != 0) {
-      Ring& to_peer = m_peers[peer]->lanes[m_lane].from[m_own_ring];
-      to_peer.starved.store(1, std::memory_order_seq_cst);
-      if (to_peer.head.load(std::memory_order_seq_cst) + k_mail_entries != m_put[peer]) {
-        m_refused[peer] = 0;
-        return true;
-      }
-    }
-  }
-  return false;
 }
 
 MailboxSegment::MailboxSegment(const char* mover, int lanes) : m_lanes(lanes) {

@@ -4,26 +4,54 @@
 #include "core/file.hpp"
 #include "core/json_fwd.hpp"
 #include "movers/handle.hpp"
+#include "movers/mail_rings.hpp"
 #include "movers/mover.hpp"
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <vector>
 
 namespace reckon {
 
-// Tells ranks of one machine about arrivals: rings of tags in shared memory, one for each (sender,
-// lane), and a futex for sleepers, or a socket for threads that sleep on other descriptors too. For
-// movers whose bytes do not pass the operating system. At most 256 ranks and 64 lanes.
+// Tells ranks of one machine about arrivals: rings of tags in shared memory (mail_rings.hpp), and a
+// futex for sleepers, or a socket for threads that sleep on other descriptors too. For movers whose
+// bytes do not pass the operating system. At most 256 ranks and 64 lanes.
 
 inline constexpr std::uint32_t k_mail_entries = 1024; ///< entries of one ring
 
-/// A rank's rings, in its own shared memory.
-struct MailControl;
+/// A socket that its owner sleeps on.
+struct BellAddress {
+  sockaddr_un name;
+  socklen_t length;
+};
+
+/// Processes that share memory.
+struct SharedMemory {
+  using Word = std::atomic<std::uint32_t>;
+  using Bell = BellAddress;
+  static constexpr std::uint32_t k_entries = k_mail_entries;
+  static constexpr std::size_t k_ranks = 256;
+  static void wake(Word& word) noexcept;
+  void ring(const Bell& bell) noexcept;
+
+private:
+  Fd m_rope; ///< socket that wakes others; made when first used
+};
+
+/// A rank's rings, in its own shared memory. Its pages exist only where they were touched: two for
+/// each sender and lane.
+struct MailControl {
+  std::array<char, 32> token; // proves that the process that opened us reached whom it meant
+  std::array<LaneMail<SharedMemory>, 64> lanes;
+};
 
 /// A rank's rings as another rank sees them.
 struct PeerMail {
@@ -39,14 +67,14 @@ public:
   /// Peers' rings by rank, null for `self` and for ranks out of reach; all reached ranks have the
   /// same list. They outlive this. Counts of tags, which wrap at 2^32, start at `first`: the same
   /// on all sides, and other than 0 only while nobody sends (tests).
-  void connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first = 0);
+  void connect(std::size_t self, const std::vector<MailControl*>& peers, std::uint32_t first = 0);
 
   /// Whether put() may be called now. If not, sleep() ends when it may.
-  [[nodiscard]] bool has_room(std::size_t peer) noexcept;
+  [[nodiscard]] bool has_room(std::size_t peer) noexcept { return m_rings.has_room(peer); }
   /// All earlier writes of this thread are visible to the taker of the tag.
-  void put(std::size_t peer, std::uint32_t tag) noexcept;
+  void put(std::size_t peer, std::uint32_t tag) noexcept { m_rings.put(peer, tag); }
   /// Fills `out` with arrivals, from its start; returns how many.
-  [[nodiscard]] std::size_t take(std::span<Completion> out) noexcept;
+  [[nodiscard]] std::size_t take(std::span<Completion> out) noexcept { return m_rings.take(out); }
   /// Sleeps until take() may have something, a refused put() may succeed, or the time is over.
   void sleep(std::chrono::nanoseconds limit) noexcept;
   /// As MoverLane's. A wake-up by the descriptor costs about twice as much as one by the futex of
@@ -55,22 +83,10 @@ public:
   void after_sleep() noexcept;
 
 private:
-  [[nodiscard]] bool something_to_do() noexcept;
-  void ring_bell(std::size_t peer) noexcept;
-
   std::size_t m_lane;
-  MailControl& m_own;
-  std::vector<MailControl*> m_peers;
-  std::vector<std::size_t> m_reached; ///< ranks; the k-th writes into ring k of the others
-  std::size_t m_own_ring = 0;
-  std::vector<std::uint32_t> m_put;        ///< per peer: tags we ever put into its ring
-  std::vector<std::uint32_t> m_room_until; ///< per peer: m_put may grow up to here before `head`
-                                           ///< must be read again
-  std::vector<char> m_refused;             ///< per peer: the last look found its ring full
-  std::vector<std::uint32_t> m_taken;      ///< per sender: tags we ever took
-  std::size_t m_turn = 0;
+  LaneMail<SharedMemory>& m_own;
+  MailRings<SharedMemory> m_rings;
   Fd m_bell; ///< socket that peers wake this lane's before_sleep() by; made when first asked for
-  Fd m_bell_rope; ///< socket that wakes others'
 };
 
 /// A rank's own rings, and the way to those of others. Throws Error; `mover` is the name in its

@@ -6,6 +6,7 @@
 #include "core/file.hpp"
 #include "core/json.hpp"
 #include "documents/json.hpp"
+#include "documents/requirements.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

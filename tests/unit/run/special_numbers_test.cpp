@@ -217,7 +217,7 @@ TEST_P(SpecialNumbersOver, EveryPlanOfTwoWorkers) {
     }
   }
   constexpr int k_most = 4;
-  support::run_ranks(k_most, std::chrono::seconds(60), [&](support::RankProcess& self) {
+  support::run_ranks(k_most, std::chrono::seconds(600), [&](support::RankProcess& self) {
     const auto rank = static_cast<std::size_t>(self.rank());
     for (Played& played : all) {
       const bool takes_part = rank < played.schedule.ranks.size();

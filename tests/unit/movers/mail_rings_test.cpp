@@ -4,6 +4,8 @@
 // may stay in a processor's buffer for any time, as on x86.
 #include "movers/mail_rings.hpp"
 
+#include "support/every_path.hpp"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <ucontext.h>
-#include <unordered_set>
 #include <vector>
 
 namespace reckon {
@@ -205,18 +206,56 @@ void Explored<Entries>::ring(const Bell& bell) noexcept {
 /// How many tags each lane sends to each: by sender, then receiver.
 using Sends = std::vector<std::vector<std::uint32_t>>;
 
+/// Lanes that send and take all.
 template <std::uint32_t Entries>
-class Search {
+class Exchange {
 public:
-  Search(Sends sends, Asleep how) : m_sends(std::move(sends)), m_how(how) {}
-
-  /// Empty: no order loses a tag or a wake-up.
-  std::string run() {
-    again();
-    visit();
-    return m_fault;
+  Exchange(const Sends& sends, Asleep how)
+      : m_sends(sends), m_how(how), m_mail(std::make_unique<LaneMail<System>[]>(sends.size())) {
+    std::vector<std::function<void()>> bodies;
+    for (std::size_t self = 0; self < m_sends.size(); ++self) {
+      std::vector<LaneMail<System>*> peers;
+      for (std::size_t peer = 0; peer < m_sends.size(); ++peer) {
+        peers.push_back(peer == self ? nullptr : &m_mail[peer]);
+      }
+      m_mail[self].bell = static_cast<int>(self);
+      Lane& lane = m_lanes.emplace_back();
+      lane.rings.emplace(m_mail[self]);
+      lane.rings->connect(self, peers, 0);
+      lane.sent.assign(m_sends.size(), 0);
+      lane.got.assign(m_sends.size(), 0);
+      bodies.emplace_back([this, self] { work(self); });
+    }
+    m_orders.emplace(std::move(bodies));
   }
-  [[nodiscard]] std::size_t states() const { return m_seen.size(); }
+
+  [[nodiscard]] std::vector<std::size_t> choices() const { return m_orders->choices(); }
+  bool take(std::size_t choice) {
+    m_orders->take(choice);
+    return true;
+  }
+  [[nodiscard]] bool done() const { return m_orders->all_done(); }
+  [[nodiscard]] const std::string& fault() const { return m_fault; }
+  [[nodiscard]] std::size_t state() const {
+    std::string text;
+    const auto number_of = [&](const ExploredWord* word) { // in the order in which they lie
+      return reinterpret_cast<const char*>(word) - reinterpret_cast<const char*>(m_mail.get());
+    };
+    for (std::size_t t = 0; t < m_sends.size(); ++t) {
+      const Orders::Thread& thread = m_orders->threads[t];
+      text += fmt::format("{} {} {} {}|", thread.local, thread.sleeps_on != nullptr, thread.rung,
+                          static_cast<std::uint32_t>(m_mail[t].asleep));
+      for (const auto& [word, value] : thread.buffer) {
+        text += fmt::format("{}={};", number_of(word), value);
+      }
+      for (const MailRing<System>& ring : m_mail[t].from) {
+        text += fmt::format("{} {} {},", static_cast<std::uint32_t>(ring.tail),
+                            static_cast<std::uint32_t>(ring.head),
+                            static_cast<std::uint32_t>(ring.starved));
+      }
+    }
+    return std::hash<std::string>()(text);
+  }
 
 private:
   using System = Explored<Entries>;
@@ -246,7 +285,7 @@ private:
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t sender = taken[i].tag / 16;
         if (sender >= m_sends.size() || taken[i].tag != tag_of(sender, lane.got[sender]++)) {
-          fault(fmt::format("lane {} takes tag {}", self, taken[i].tag));
+          m_fault = fmt::format("lane {} takes tag {}", self, taken[i].tag);
         }
       }
       if (count == 0 && !moved && lane.rings->fall_asleep(m_how)) {
@@ -263,88 +302,11 @@ private:
     return static_cast<std::uint32_t>(16 * sender) + number;
   }
 
-  void again() {
-    const std::size_t count = m_sends.size();
-    m_orders.reset();
-    m_mail = std::make_unique<LaneMail<System>[]>(count);
-    m_lanes.clear();
-    std::vector<std::function<void()>> bodies;
-    for (std::size_t self = 0; self < count; ++self) {
-      std::vector<LaneMail<System>*> peers;
-      for (std::size_t peer = 0; peer < count; ++peer) {
-        peers.push_back(peer == self ? nullptr : &m_mail[peer]);
-      }
-      m_mail[self].bell = static_cast<int>(self);
-      Lane& lane = m_lanes.emplace_back();
-      lane.rings.emplace(m_mail[self]);
-      lane.rings->connect(self, peers, 0);
-      lane.sent.assign(count, 0);
-      lane.got.assign(count, 0);
-      bodies.emplace_back([this, self] { work(self); });
-    }
-    m_orders.emplace(std::move(bodies));
-    for (const std::size_t choice : m_path) {
-      m_orders->take(choice);
-    }
-  }
-
-  void visit() {
-    const std::vector<std::size_t> choices = m_orders->choices();
-    if (choices.empty() && !m_orders->all_done()) {
-      fault("all sleep");
-    }
-    bool here = true;
-    for (const std::size_t choice : choices) {
-      if (!here) {
-        again();
-      }
-      m_path.push_back(choice);
-      m_orders->take(choice);
-      here = false;
-      if (m_fault.empty() && m_seen.insert(state()).second) {
-        visit();
-      }
-      if (!m_fault.empty()) {
-        return;
-      }
-      m_path.pop_back();
-    }
-  }
-
-  [[nodiscard]] std::size_t state() const {
-    std::string text;
-    const auto number_of = [&](const ExploredWord* word) { // in the order in which they lie
-      return reinterpret_cast<const char*>(word) - reinterpret_cast<const char*>(m_mail.get());
-    };
-    for (std::size_t t = 0; t < m_sends.size(); ++t) {
-      const Orders::Thread& thread = m_orders->threads[t];
-      text += fmt::format("{} {} {} {}|", thread.local, thread.sleeps_on != nullptr, thread.rung,
-                          static_cast<std::uint32_t>(m_mail[t].asleep));
-      for (const auto& [word, value] : thread.buffer) {
-        text += fmt::format("{}={};", number_of(word), value);
-      }
-      for (const MailRing<System>& ring : m_mail[t].from) {
-        text += fmt::format("{} {} {},", static_cast<std::uint32_t>(ring.tail),
-                            static_cast<std::uint32_t>(ring.head),
-                            static_cast<std::uint32_t>(ring.starved));
-      }
-    }
-    return std::hash<std::string>()(text);
-  }
-
-  void fault(const std::string& what) {
-    if (m_fault.empty()) {
-      m_fault = fmt::format("{}, after {}", what, fmt::join(m_path, " "));
-    }
-  }
-
-  Sends m_sends;
+  const Sends& m_sends;
   Asleep m_how;
   std::unique_ptr<LaneMail<System>[]> m_mail;
   std::deque<Lane> m_lanes;
   std::optional<Orders> m_orders;
-  std::vector<std::size_t> m_path;
-  std::unordered_set<std::size_t> m_seen;
   std::string m_fault;
 };
 
@@ -354,9 +316,12 @@ std::size_t states_without_fault(const Sends& sends, Asleep how) {
   for (const std::vector<std::uint32_t>& of_lane : sends) {
     text += fmt::format("{}; ", fmt::join(of_lane, " "));
   }
-  Search<Entries> search(sends, how);
-  EXPECT_EQ(search.run(), "") << text << Entries << " entries, asleep " << how;
-  return search.states();
+  const test::PathsSeen seen = test::EveryPath<Exchange<Entries>>([&] {
+                                 return std::make_unique<Exchange<Entries>>(sends, how);
+                               }).run();
+  EXPECT_EQ(seen.fault, "") << text << Entries << " entries, asleep " << how;
+  EXPECT_GT(seen.ends, 0U);
+  return seen.states;
 }
 
 TEST(MailRings, LoseNoTagAndNoWakeUpInAnyOrder) {

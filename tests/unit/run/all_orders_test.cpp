@@ -4,6 +4,7 @@
 // under way may have spoilt its destination already, and reads its source as late as it may.
 #include "reference.hpp"
 #include "strategies/lower.hpp"
+#include "support/every_path.hpp"
 #include "virtual_job.hpp"
 
 #include <gmock/gmock.h>
@@ -11,9 +12,9 @@
 
 #include <cstdio>
 #include <deque>
-#include <optional>
+#include <memory>
+#include <ostream>
 #include <set>
-#include <unordered_set>
 
 namespace reckon {
 namespace {
@@ -65,6 +66,9 @@ private:
 struct Choice {
   enum Kind : std::uint8_t { advance, sent, arrive } kind = advance;
   std::size_t index = 0;
+  friend std::ostream& operator<<(std::ostream& out, const Choice& c) {
+    return out << "asr"[c.kind] << c.index;
+  }
 };
 
 /// What may come between what. The coarser, the longer the plans that can be searched.
@@ -276,135 +280,89 @@ std::size_t ExploredLane::poll(std::span<Completion> out) noexcept {
   return count;
 }
 
-/// What a search has seen.
-struct Searched {
-  std::size_t states = 0, ends = 0;
-  std::string fault{}; ///< with the choices that lead there
-};
-
-/// Searches every order of two iterations.
-class Search {
-public:
-  /// `meant`: the schedule whose sums are right.
-  Search(const Schedule& schedule, const Schedule& meant, const Grain& grain)
-      : m_schedule(schedule), m_grain(grain) {
-    Reference reference(meant);
+/// Two iterations' gradients, by iteration and rank, and what becomes of them.
+struct Iterations {
+  /// `schedule`: one whose sums are right.
+  explicit Iterations(const Schedule& schedule) {
+    Reference reference(schedule);
     for (std::uint32_t step = 0; step < 2; ++step) {
-      auto& gradients = m_gradients.emplace_back();
-      auto& sums = m_sums.emplace_back();
+      auto& before = gradients.emplace_back();
+      auto& after = sums.emplace_back();
       for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
         auto& memory = reference.memory(r)[schedule.ranks[r].gradient_buffer];
         for (std::size_t at = 0; at + sizeof(float) <= memory.size(); at += sizeof(float)) {
           const auto value = static_cast<float>(1 + at + 100 * r + 1000 * step);
           std::memcpy(&memory[at], &value, sizeof value);
         }
-        gradients.push_back(memory);
+        before.push_back(memory);
       }
       reference.play();
       for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-        sums.push_back(reference.memory(r)[schedule.ranks[r].gradient_buffer]);
+        after.push_back(reference.memory(r)[schedule.ranks[r].gradient_buffer]);
       }
     }
   }
+  std::vector<std::vector<std::vector<std::byte>>> gradients, sums;
+};
 
-  Searched run() {
-    again();
-    visit();
-    m_found.states = m_seen.size();
-    return m_found;
+/// A world that goes through them.
+class TwoIterations {
+public:
+  TwoIterations(const Schedule& schedule, const Iterations& iterations, const Grain& grain)
+      : m_schedule(schedule), m_iterations(iterations), m_world(schedule, grain) {
+    begin();
   }
 
-private:
-  /// The world is where m_path leads, and has not been there before.
-  void visit() {
-    bool here = true, moved = false;
-    for (const Choice& choice : m_world->choices()) {
-      if (!here) {
-        again();
-      }
-      here = !step(choice);
-      if (here) {
-        continue;
-      }
-      moved = true;
-      m_path.push_back(choice);
-      judge();
-      if (m_found.fault.empty() && m_seen.insert(m_world->state()).second) {
-        visit();
-      }
-      if (!m_found.fault.empty()) {
-        return;
-      }
-      m_path.pop_back();
-    }
-    if (m_world->done() && !moved) {
-      ++m_found.ends;
-    } else if (!moved) {
-      fault("nothing can go on");
-    }
-  }
-
-  /// False: that changed nothing.
-  bool step(const Choice& choice) {
-    if (!m_world->take(choice)) {
+  [[nodiscard]] std::vector<Choice> choices() const { return m_world.choices(); }
+  bool take(const Choice& choice) {
+    if (!m_world.take(choice)) {
       return false;
     }
-    if (m_world->done()) {
+    if (m_world.done()) {
       compare();
       if (m_iteration == 0) {
-        begin(1);
+        ++m_iteration;
+        begin();
       }
     }
     return true;
   }
-
-  void again() {
-    m_world.emplace(m_schedule, m_grain);
-    begin(0);
-    for (const Choice& choice : m_path) {
-      static_cast<void>(step(choice));
-    }
-  }
-
-  void begin(std::size_t iteration) {
-    m_iteration = iteration;
-    m_world->begin(iteration + 1, m_gradients[iteration]);
-  }
-
-  void judge() {
-    for (const LaneExecutor& executor : m_world->executors) {
+  [[nodiscard]] std::uint64_t state() const { return m_world.state(); }
+  [[nodiscard]] bool done() const { return m_world.done(); }
+  [[nodiscard]] std::string fault() const {
+    for (const LaneExecutor& executor : m_world.executors) {
       if (executor.failed()) {
-        fault(executor.error());
+        return executor.error();
       }
     }
+    return m_fault;
   }
 
-  void fault(const std::string& what) {
-    if (m_found.fault.empty()) {
-      m_found.fault = what + ", after";
-      for (const Choice& c : m_path) {
-        m_found.fault += fmt::format(" {}{}", "asr"[c.kind], c.index);
-      }
-    }
-  }
+private:
+  void begin() { m_world.begin(m_iteration + 1, m_iterations.gradients[m_iteration]); }
 
   void compare() {
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
-      if (m_schedule.worker[r] && m_world->gradient(r) != m_sums[m_iteration][r]) {
-        fault(fmt::format("rank {} has wrong sums after iteration {}", r, m_iteration));
+      if (m_schedule.worker[r] && m_world.gradient(r) != m_iterations.sums[m_iteration][r]) {
+        m_fault = fmt::format("rank {} has wrong sums after iteration {}", r, m_iteration);
       }
     }
   }
 
   const Schedule& m_schedule;
-  Grain m_grain;
-  std::vector<std::vector<std::vector<std::byte>>> m_gradients, m_sums; ///< by iteration and rank
-  std::optional<World> m_world;
+  const Iterations& m_iterations;
+  World m_world;
   std::size_t m_iteration = 0;
-  std::vector<Choice> m_path;
-  std::unordered_set<std::uint64_t> m_seen;
-  Searched m_found;
+  std::string m_fault;
 };
+
+/// `meant`: the schedule whose sums are right.
+test::PathsSeen search(const Schedule& schedule, const Schedule& meant, const Grain& grain) {
+  const Iterations iterations(meant);
+  return test::EveryPath<TwoIterations>(
+             [&] { return std::make_unique<TwoIterations>(schedule, iterations, grain); })
+      .run();
+}
 
 Schedule schedule_of(const test::Shape& shape, std::uint64_t parts, std::uint64_t window) {
   PlanOptions options;
@@ -442,7 +400,7 @@ TEST(AllOrders, OfSmallPlansEndWithRightSums) {
                              grain.most_in_flight));
     const Schedule schedule = schedule_of(shape, parts, window);
     ASSERT_EQ(test::fault_of(schedule), "");
-    const Searched found = Search(schedule, schedule, grain).run();
+    const test::PathsSeen found = search(schedule, schedule, grain);
     EXPECT_EQ(found.fault, "");
     EXPECT_GT(found.ends, 0U);
     states += found.states;
@@ -463,7 +421,7 @@ std::string found_after(const test::Shape& shape, std::uint32_t rank, OpKind kin
                      }
                    });
   EXPECT_NE(test::fault_of(schedule), "");
-  return Search(schedule, meant, {Grain::at_once, Grain::on_arrival}).run().fault;
+  return search(schedule, meant, {Grain::at_once, Grain::on_arrival}).fault;
 }
 
 TEST(AllOrders, FindWhatComesTooEarly) {

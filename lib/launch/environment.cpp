@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "core/whole_number.hpp"
 #include "launch/peer_error.hpp"
 #include "launch/sockets.hpp"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <random>
 #include <vector>
 
 namespace reckon {
@@ -154,8 +154,7 @@ std::optional<JobEnvironment> job_from_environment() {
 }
 
 std::string random_job_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+  return fmt::format("{:016x}{:016x}", secret_number(), secret_number());
 }
 
 Fd listen_on_master_address(const JobEnvironment& job) {

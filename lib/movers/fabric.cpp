@@ -379,6 +379,7 @@ private:
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       RemoteLane& remote = peers[lane][rank];
       remote.name = from_hex(lanes[lane].at("name"));
+      remote.stamp = hex_number(lanes[lane].at("stamp"));
       for (const JsonView& buffer : lanes[lane].at("buffers").elements()) {
         remote.buffers.push_back({hex_number(buffer.at("base")), hex_number(buffer.at("key")),
                                   buffer.at("bytes").count()});

@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/secrets.hpp"
 #include "movers/habits.hpp"
 #include "movers/handle.hpp"
 #include "movers/libfabric.hpp"
@@ -23,7 +24,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -34,31 +34,9 @@
 
 namespace reckon {
 
-inline constexpr auto k_close_fid = [](auto* handle) noexcept { return fi_close(&handle->fid); };
-inline constexpr auto k_free_info = [](fi_info* info) noexcept { libfabric().freeinfo(info); };
-using FiInfo = UniqueHandle<fi_info, k_free_info>;
-using FiFabric = UniqueHandle<fid_fabric, k_close_fid>;
-using FiDomain = UniqueHandle<fid_domain, k_close_fid>;
-using FiAv = UniqueHandle<fid_av, k_close_fid>;
-using FiCq = UniqueHandle<fid_cq, k_close_fid>;
-using FiEp = UniqueHandle<fid_ep, k_close_fid>;
-using FiMr = UniqueHandle<fid_mr, k_close_fid>;
-
 inline constexpr std::size_t k_max_in_flight = 512;
 inline constexpr std::size_t k_cq_entries =
     4096; // below the 32767 of Soft-RoCE with room for rxm's factor
-
-/// libfabric's words for an error number, which is positive.
-inline std::string fi_text(ssize_t error) {
-  return libfabric().strerror(static_cast<int>(error));
-}
-
-/// Negative status from libfabric -> Error{operation} with the attempt and libfabric's own words.
-inline void check_fi(ssize_t status, const std::string& attempt, const std::string& remedy = {}) {
-  if (status < 0) {
-    fail(ErrorKind::operation, fmt::format("{}: {}{}", attempt, fi_text(-status), remedy));
-  }
-}
 
 inline bool over_verbs(const std::string& provider) {
   return provider.rfind("verbs", 0) == 0;
@@ -83,6 +61,7 @@ struct RemoteBuffer {
 
 struct RemoteLane {
   std::vector<unsigned char> name;
+  std::uint64_t stamp = 0;           ///< FabricLane::m_stamp there
   std::vector<RemoteBuffer> buffers; // the last one is the signal page
 };
 
@@ -90,7 +69,7 @@ struct RemoteLane {
 /// not exchanged once and for all (fabric_naive.cpp), a question and an answer before each write.
 struct Message {
   enum class Kind : std::uint32_t { hello, ask, answer };
-  std::uint32_t magic = 0x52434b4e;
+  std::uint64_t stamp = 0; ///< the sender's: only ranks of the job know it
   Kind kind = Kind::hello;
   std::uint32_t rank = 0; ///< the sender
   std::uint32_t tag = 0;  ///< ask: of the write to come
@@ -183,7 +162,8 @@ public:
       add(m_regions[i], m_buffers[i]);
     }
     add(m_signal_region, m_signal.bytes());
-    return {{"name", to_hex(name())}, {"buffers", regions}};
+    return {
+        {"name", to_hex(name())}, {"stamp", fmt::format("{:x}", m_stamp)}, {"buffers", regions}};
   }
 
   /// By rank; without a name: a rank out of reach.
@@ -204,17 +184,15 @@ public:
     m_hello_slots.resize(2 * m_peers.size());
     m_greeted.assign(m_peers.size(), 0);
     m_answered.assign(m_peers.size(), 0);
-    hellos()[m_peers.size()] = Message{};
-    hellos()[m_peers.size()].rank = static_cast<std::uint32_t>(self);
+    hellos()[m_peers.size()] = {.stamp = m_stamp, .rank = static_cast<std::uint32_t>(self)};
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
       if (!is_peer(static_cast<int>(peer))) {
         m_greeted[peer] = m_answered[peer] = 1;
         continue;
       }
-      check_fi(fi_recv(m_ep.get(), &hellos()[peer], sizeof(Message), desc(m_hello_region),
-                       FI_ADDR_UNSPEC, &m_hello_slots[peer].context),
-               attempt("fi_recv"));
+      m_deaf.push_back(peer);
     }
+    listen_for_hellos();
   }
 
   /// One non-blocking step of making the connections; true when something moved. The higher rank
@@ -222,6 +200,7 @@ public:
   /// drop one of two simultaneous calls.
   virtual bool greet() {
     bool moved = false;
+    listen_for_hellos();
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
       if (m_greeted[peer] != 0 || (peer > m_self && m_answered[peer] == 0)) {
         continue;
@@ -295,8 +274,9 @@ public:
       to.base += destination.offset;
     }
     Slot& slot = m_slots[m_free];
-    const ssize_t status = fi_writedata(m_ep.get(), from, bytes, desc(*region), tag,
-                                        m_addresses[peer], to.base, to.key, &slot.context);
+    const ssize_t status =
+        fi_writedata(m_ep.get(), from, bytes, desc(*region), stamped(tag, m_peers[peer].stamp),
+                     m_addresses[peer], to.base, to.key, &slot.context);
     if (status == -FI_EAGAIN) {
       return false;
     }
@@ -372,6 +352,13 @@ protected:
     return by_address ? reinterpret_cast<std::uintptr_t>(start) : 0;
   }
 
+  /// Completion data of a write: the tag below, half of the receiver's stamp above, where the
+  /// provider carries that many bytes.
+  [[nodiscard]] std::uint64_t stamped(std::uint32_t tag, std::uint64_t stamp) const noexcept {
+    const bool room = m_info->domain_attr->cq_data_size >= sizeof stamp;
+    return (room ? stamp & ~std::uint64_t{UINT32_MAX} : 0) | tag;
+  }
+
   /// A message other than a hello.
   virtual void hear(const Message& message) noexcept { static_cast<void>(message); }
   /// A completion that is neither a write nor a hello.
@@ -435,8 +422,8 @@ protected:
 
   /// For a region where the provider does not choose the key itself. Whoever reaches the port and
   /// knows a key may write there, so keys cannot be guessed.
-  std::uint64_t random_key() {
-    const std::uint64_t key = std::uint64_t{m_random()} << 32U | m_random();
+  std::uint64_t random_key() const {
+    const std::uint64_t key = secret_number();
     const std::size_t bytes = m_info->domain_attr->mr_key_size;
     return bytes >= sizeof(key) ? key : key & ((std::uint64_t{1} << 8 * bytes) - 1);
   }
@@ -481,8 +468,11 @@ protected:
     std::size_t count = 0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(read); ++i) {
       const fi_cq_data_entry& entry = entries[i];
-      if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
-        out[count++] = {Completion::Kind::arrived, static_cast<std::uint32_t>(entry.data), 0};
+      if ((entry.flags & (FI_REMOTE_CQ_DATA | FI_RECV)) == FI_REMOTE_CQ_DATA) {
+        const auto tag = static_cast<std::uint32_t>(entry.data);
+        if (entry.data == stamped(tag, m_stamp)) { // a stranger needs no key to write no bytes
+          out[count++] = {Completion::Kind::arrived, tag, 0};
+        }
       } else if (const auto id = release(entry.op_context)) {
         out[count++] = {Completion::Kind::sent, 0, *id};
       } else {
@@ -503,19 +493,38 @@ protected:
       --m_hellos_under_way;
       return;
     }
-    take_content(hellos()[slot - m_hello_slots.data()]);
+    const auto index = static_cast<std::size_t>(slot - m_hello_slots.data());
+    if (!take_content(hellos()[index], entry.len)) {
+      m_deaf.push_back(index);
+    }
   }
 
   /// Receives are matched in the order posted, so the receive that got a message tells neither its
-  /// sender nor its kind.
-  void take_content(const Message& message) noexcept {
-    if (message.magic != Message{}.magic || message.rank >= m_answered.size()) {
-      return;
+  /// sender nor its kind. False: it came from a stranger.
+  bool take_content(const Message& message, std::size_t bytes) noexcept {
+    if (bytes != sizeof message || message.rank >= m_peers.size() ||
+        !is_peer(static_cast<int>(message.rank)) || message.stamp != m_peers[message.rank].stamp) {
+      return false;
     }
     if (message.kind == Message::Kind::hello) {
       m_answered[message.rank] = 1;
     } else {
       hear(message);
+    }
+    return true;
+  }
+
+  /// Receives a message for each peer whose hello may still come.
+  void listen_for_hellos() {
+    while (!m_deaf.empty()) {
+      const ssize_t status =
+          fi_recv(m_ep.get(), &hellos()[m_deaf.back()], sizeof(Message), desc(m_hello_region),
+                  FI_ADDR_UNSPEC, &m_hello_slots[m_deaf.back()].context);
+      if (status == -FI_EAGAIN) {
+        return;
+      }
+      check_fi(status, attempt("fi_recv"));
+      m_deaf.pop_back();
     }
   }
 
@@ -528,6 +537,10 @@ protected:
     fi_cq_err_entry entry{};
     std::array<char, 256> text{};
     if (fi_cq_readerr(m_cq.get(), &entry, 0) != 1) {
+      return 0;
+    }
+    if ((entry.flags & FI_RECV) != 0 && entry.err == FI_ETRUNC) { // longer than any of ours
+      take_message({.op_context = entry.op_context, .flags = FI_RECV});
       return 0;
     }
     const char* words =
@@ -543,6 +556,7 @@ protected:
   // In the order of creation: dependents close before what they were made from.
   FiInfo m_info;
   std::string m_provider;
+  const std::uint64_t m_stamp = secret_number(); // which lanes of the job know, and nobody else
   const std::vector<std::span<std::byte>>& m_buffers;
   Mapping m_signal;
   Mapping m_hello_memory;
@@ -554,7 +568,6 @@ protected:
   FiCq m_cq;
   FiAv m_av;
   FiEp m_ep;
-  std::random_device m_random;
   std::vector<FiMr> m_regions;
   FiMr m_signal_region, m_hello_region;
 
@@ -565,6 +578,7 @@ protected:
   std::vector<Slot> m_slots;
   std::size_t m_free = 0;          // first free slot; m_slots.size(): none
   std::vector<Slot> m_hello_slots; // receives, then sends
+  std::vector<std::size_t> m_deaf; // receives of m_hello_slots that are not posted
   std::vector<char> m_greeted, m_answered;
   std::size_t m_hellos_under_way = 0;
   bool m_read_any = false;

@@ -77,7 +77,6 @@ public:
       job.state = State::known;
     } else {
       say(peer, {.kind = Message::Kind::ask,
-                 .rank = static_cast<std::uint32_t>(m_self),
                  .tag = tag,
                  .id = id,
                  .bytes = bytes,
@@ -144,7 +143,11 @@ private:
     }
   }
 
-  void say(std::size_t peer, const Message& message) { m_outbox.emplace_back(peer, message); }
+  void say(std::size_t peer, Message message) {
+    message.stamp = m_stamp;
+    message.rank = static_cast<std::uint32_t>(m_self);
+    m_outbox.emplace_back(peer, message);
+  }
 
   Message* messages() { return reinterpret_cast<Message*>(m_message_memory.bytes().data()); }
 
@@ -198,10 +201,11 @@ private:
     }
     void* const payload_desc =
         desc(m_habits.register_once ? m_regions[job.source_buffer] : job.region);
+    const std::uint64_t data = stamped(job.tag, m_peers[job.peer].stamp);
     ssize_t status = 0;
     if (const std::size_t header = std::min<std::uint64_t>(k_header, job.bytes / 2);
         m_habits.one_segment || header == 0) {
-      status = fi_writedata(m_ep.get(), job.from, job.bytes, payload_desc, job.tag,
+      status = fi_writedata(m_ep.get(), job.from, job.bytes, payload_desc, data,
                             m_addresses[job.peer], job.base, job.key, &slot.context);
     } else {
       std::byte* const meta = &m_headers.bytes()[k_header * m_free];
@@ -219,7 +223,7 @@ private:
       message.rma_iov = &target;
       message.rma_iov_count = 1;
       message.context = &slot.context;
-      message.data = job.tag;
+      message.data = data;
       status = fi_writemsg(m_ep.get(), &message, FI_REMOTE_CQ_DATA | FI_COMPLETION);
     }
     if (status == -FI_EAGAIN) {
@@ -248,7 +252,7 @@ private:
     }
     const Message message = messages()[slot];
     m_unposted.push_back(slot);
-    take_content(message);
+    static_cast<void>(take_content(message, entry.len));
   }
 
   void hear(const Message& message) noexcept override {
@@ -273,10 +277,7 @@ private:
 
   /// Where the peer may write to; 0 bytes: nowhere.
   Message answer(const Message& ask) noexcept {
-    Message reply{.kind = Message::Kind::answer,
-                  .rank = static_cast<std::uint32_t>(m_self),
-                  .tag = ask.tag,
-                  .id = ask.id};
+    Message reply{.kind = Message::Kind::answer, .tag = ask.tag, .id = ask.id};
     if (ask.buffer_or_key >= m_buffers.size()) {
       return reply;
     }

@@ -3,8 +3,17 @@
 
 // Internal to the fabric mover: needs libfabric's headers.
 
+#include "core/error.hpp"
+#include "movers/handle.hpp"
+
+#include <fmt/format.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+
+#include <string>
 
 namespace reckon {
 
@@ -23,5 +32,27 @@ struct Libfabric {
 /// (Debian 12), and `reckon plan` or `show` should not wait for that. Throws Error{unavailable} if
 /// it is missing. Thread-safe.
 [[nodiscard]] const Libfabric& libfabric();
+
+inline constexpr auto k_close_fid = [](auto* handle) noexcept { return fi_close(&handle->fid); };
+inline constexpr auto k_free_info = [](fi_info* info) noexcept { libfabric().freeinfo(info); };
+using FiInfo = UniqueHandle<fi_info, k_free_info>;
+using FiFabric = UniqueHandle<fid_fabric, k_close_fid>;
+using FiDomain = UniqueHandle<fid_domain, k_close_fid>;
+using FiAv = UniqueHandle<fid_av, k_close_fid>;
+using FiCq = UniqueHandle<fid_cq, k_close_fid>;
+using FiEp = UniqueHandle<fid_ep, k_close_fid>;
+using FiMr = UniqueHandle<fid_mr, k_close_fid>;
+
+/// libfabric's words for an error number, which is positive.
+inline std::string fi_text(ssize_t error) {
+  return libfabric().strerror(static_cast<int>(error));
+}
+
+/// Negative status from libfabric -> Error{operation} with the attempt and libfabric's own words.
+inline void check_fi(ssize_t status, const std::string& attempt, const std::string& remedy = {}) {
+  if (status < 0) {
+    fail(ErrorKind::operation, fmt::format("{}: {}{}", attempt, fi_text(-status), remedy));
+  }
+}
 
 } // namespace reckon

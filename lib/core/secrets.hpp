@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace reckon {
+
+/// 64 bits of the system's cryptographic source, which nobody can guess. Throws Error{operation}.
+[[nodiscard]] std::uint64_t secret_number();
+
+/// That its maker knew `key`, of this text: HMAC-SHA-256 as 64 hex digits. It tells nothing about
+/// the key.
+[[nodiscard]] std::string proof_of(std::string_view key, std::string_view text);
+
+/// Whether they are equal, in a time that depends on the length alone.
+[[nodiscard]] bool same_secret(std::string_view a, std::string_view b) noexcept;
+
+} // namespace reckon

@@ -6,6 +6,7 @@
 
 #include <reckon/reckon.h>
 
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -106,7 +107,10 @@ void require_known(const Struct* given, const char* name) {
   require(given->struct_bytes == sizeof *given, name);
 }
 
+constexpr double k_most_s = 1e9; ///< as of the times that commands take
+
 std::optional<Seconds> limit_of(double seconds) {
+  require(!std::isnan(seconds), "seconds is not a number");
   constexpr double k_forever_s = 1e8;
   return seconds >= 0 && seconds < k_forever_s ? std::optional(Seconds(seconds)) : std::nullopt;
 }
@@ -127,10 +131,15 @@ TrainingOptions options_of(const reckon_options& given) {
   options.average = given.average != 0;
   options.pin_lanes = given.pin_lanes != 0;
   options.by_parts = given.by_parts != 0;
-  require(given.join_seconds >= 0, "reckon_options.join_seconds is negative");
+  // No number fails both comparisons.
+  require(given.join_seconds >= 0 && given.join_seconds <= k_most_s,
+          "reckon_options.join_seconds must be from 0 to 1e9");
   options.limit = given.join_seconds > 0 ? Seconds(given.join_seconds) : options.limit;
-  require(given.peer_seconds == 0 || Seconds(given.peer_seconds) >= k_least_peer_limit,
-          "reckon_options.peer_seconds is less than 2: a busy machine would count as dead");
+  require(
+      given.peer_seconds == 0 ||
+          (Seconds(given.peer_seconds) >= k_least_peer_limit && given.peer_seconds <= k_most_s),
+      "reckon_options.peer_seconds must be 0, or from 2 (with less a busy machine would count as "
+      "dead) to 1e9");
   options.peer_limit = given.peer_seconds > 0 ? Seconds(given.peer_seconds) : options.peer_limit;
   return options;
 }

@@ -77,9 +77,9 @@ typedef struct reckon_options {
   uint64_t gradient_bytes; /**< of `gradient`, if given: as many as the layout has */
   int average;             /**< not 0: the mean over all workers instead of the sum */
   int pin_lanes; /**< not 0: each lane's thread stays on one processor, as in `reckon run` */
-  /** How long joining, and leaving once all have come to it, may take; 0: 60. */
+  /** How long joining, and leaving once all have come to it, may take: up to 1e9; 0: 60. */
   double join_seconds;
-  double peer_seconds; /**< a rank not heard of for so long is dead: 2 or more; 0: 10 */
+  double peer_seconds; /**< a rank not heard of for so long is dead: 2 to 1e9; 0: 10 */
   /** Not 0: the tensors are the plan's parts in the order in which they lie, and no workload is
    *  needed: for data that have a size and no names. Each rank may choose. */
   int by_parts;

@@ -23,10 +23,19 @@ std::uint32_t length_in(const std::string& header) {
   return length;
 }
 
-bool is_kind(char c) {
-  using enum MessageKind;
-  constexpr std::array k_all{data, give_up, beat, waiting, goodbye};
-  return std::ranges::find(k_all, static_cast<MessageKind>(c)) != k_all.end();
+/// The longest text of a message of that kind; nothing where there is no such kind.
+std::optional<std::uint32_t> longest_text(char kind, std::uint32_t longest_data) {
+  switch (static_cast<MessageKind>(kind)) {
+  case MessageKind::data:
+    return longest_data;
+  case MessageKind::give_up:
+    return Connection::k_longest_hello;
+  case MessageKind::beat:
+  case MessageKind::waiting:
+  case MessageKind::goodbye:
+    return 0;
+  }
+  return std::nullopt;
 }
 
 } // namespace
@@ -46,7 +55,8 @@ void Connection::end_sending() noexcept {
   ::shutdown(m_socket.get(), SHUT_WR);
 }
 
-void Connection::send(MessageKind kind, const std::string& text) {
+void Connection::send(MessageKind kind, std::string_view text) {
+  text = kind == MessageKind::give_up ? text.substr(0, k_longest_hello) : text;
   m_unsent += static_cast<char>(kind);
   const auto length = static_cast<std::uint32_t>(text.size());
   for (unsigned i = 0; i < 4; ++i) {
@@ -94,7 +104,7 @@ void Connection::receive() {
   while (m_received.size() - at >= k_header_bytes) {
     const std::string header = m_received.substr(at, k_header_bytes);
     const std::uint32_t length = length_in(header);
-    if (!is_kind(header.front()) || length > m_longest) {
+    if (const auto most = longest_text(header.front(), m_longest); !most || length > *most) {
       m_fault = "it sent something that is no message of ours";
       break;
     }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace reckon {
 
@@ -17,7 +18,8 @@ enum class MessageKind : char {
   give_up = 'x', ///< the sender ends, with the reason
   beat = 'h',    ///< the sender lives
   waiting = 'w', ///< the sender lives, and waits for another rank's message itself
-  goodbye = 'b', ///< the sender has everything it needs and closes
+  /// The sender has everything it needs and closes; before a rank is welcome: it shall call again.
+  goodbye = 'b',
 };
 
 struct Message {
@@ -29,7 +31,8 @@ struct Message {
 /// broken connection. Thread-compatible.
 class Connection {
 public:
-  /// Before the other side is known to belong to the job its messages may only be short.
+  /// Before the other side is known to belong to the job its messages may only be short, and
+  /// reasons to give up always.
   static constexpr std::uint32_t k_longest_hello = 4096;
   static constexpr std::uint32_t k_longest_message = 1U << 30U;
 
@@ -43,8 +46,9 @@ public:
   /// Nothing will follow: the other side reads the sent messages, then an end.
   void end_sending() noexcept;
 
-  /// Queues a message and sends as much as the system takes now.
-  void send(MessageKind kind, const std::string& text);
+  /// Queues a message and sends as much as the system takes now. A reason to give up is cut to the
+  /// length of a hello.
+  void send(MessageKind kind, std::string_view text);
   void flush();
   [[nodiscard]] bool sending() const noexcept { return !m_unsent.empty(); }
 

@@ -22,6 +22,10 @@
 namespace reckon {
 namespace {
 
+constexpr const char* k_no_token =
+    "whoever has the plan may join: set RECKON_JOB_TOKEN to a secret, "
+    "the same at all ranks, to keep strangers out";
+
 /// The variable's text; nothing when it is not set or empty.
 std::optional<std::string> variable(const char* name) {
   const char* const text = std::getenv(name);
@@ -173,6 +177,9 @@ Fd listen_on_master_address(const JobEnvironment& job) {
   } else {
     for (const std::string& address : addresses) {
       if (Listener listener = try_listen(address, job.master_port, error); listener.socket) {
+        if (job.token.empty() && !is_loopback(address)) {
+          log(LogLevel::warn, "rank 0 listens on {}, and {}", address, k_no_token);
+        }
         return std::move(listener.socket);
       }
       if (error != EADDRNOTAVAIL) {
@@ -182,7 +189,7 @@ Fd listen_on_master_address(const JobEnvironment& job) {
     why = "is no address of rank 0's machine";
   }
   log(LogLevel::warn, "MASTER_ADDR {} {}: rank 0 listens on all addresses{}", job.master_address,
-      why, job.token.empty() ? "; set RECKON_JOB_TOKEN to keep strangers out" : "");
+      why, job.token.empty() ? fmt::format(", and {}", k_no_token) : "");
   Listener listener = try_listen("", job.master_port, error);
   if (!listener.socket) {
     cannot_listen(job, error);

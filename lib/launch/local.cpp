@@ -22,7 +22,7 @@
 namespace reckon {
 namespace {
 
-constexpr double k_grace_s = 5; ///< for the others to end by themselves after one has failed
+constexpr Seconds k_grace{5}; ///< for the others to end by themselves after one has failed
 
 // What a child tells its parent: one character and a text up to the next zero byte.
 constexpr char k_progress = 'p';
@@ -112,7 +112,7 @@ public:
         return c.error_kind || (c.status && *c.status != 0);
       });
       if ((failed || interrupted()) && deadline == INT64_MAX) {
-        deadline = monotonic_ns() + static_cast<std::int64_t>(k_grace_s * 1e9);
+        deadline = deadline_after(k_grace);
         if (interrupted()) { // from a terminal they got the signal too; from `kill` only we did
           for (const Child& c : m_children) {
             if (!c.status) {

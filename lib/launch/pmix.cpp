@@ -92,7 +92,7 @@ public:
   std::optional<std::string> look_up(Seconds limit) override {
     pmix_proc_t root = m_self;
     root.rank = 0;
-    const std::int64_t deadline = monotonic_ns() + static_cast<std::int64_t>(limit.count() * 1e9);
+    const std::int64_t deadline = deadline_after(limit);
     for (;;) {
       const auto answer = std::make_shared<Answer>();
       auto for_library = std::make_unique<std::shared_ptr<Answer>>(answer);

@@ -4,7 +4,10 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "launch/sockets.hpp"
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <fcntl.h>
@@ -19,19 +22,29 @@ constexpr std::int64_t k_patience_ns = 5'000'000'000; ///< for the first message
 constexpr std::size_t k_extra_room = 64;              ///< strangers beside the ranks
 constexpr std::size_t k_named = 3;                    ///< strangers that get a line each
 
-/// Takes as long for every wrong token of a length, so that answers tell nothing about it.
-bool same(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) {
-    return false;
-  }
-  int difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference |= a[i] ^ b[i];
-  }
-  return difference == 0;
+std::string proof_in(const std::string& token, std::string_view sender, std::string_view nonce,
+                     std::string_view text) {
+  return proof_of(token, fmt::format("{}:{}:{}", sender, nonce, text));
 }
 
 } // namespace
+
+std::string sealed(const std::string& token, std::string_view sender, std::string_view nonce,
+                   const std::string& text) {
+  return proof_in(token, sender, nonce, text) + text;
+}
+
+std::optional<std::string> unsealed(const std::string& token, std::string_view sender,
+                                    std::string_view nonce, const std::string& text) {
+  constexpr std::size_t k_proof = 64;
+  if (text.size() < k_proof) {
+    return std::nullopt;
+  }
+  std::string said = text.substr(k_proof);
+  return same_secret(text.substr(0, k_proof), proof_in(token, sender, nonce, said))
+             ? std::optional(std::move(said))
+             : std::nullopt;
+}
 
 Reception::Reception(Fd listener, std::string token, std::size_t ranks)
     : m_listener(std::move(listener)), m_token(std::move(token)), m_room(ranks + k_extra_room) {
@@ -54,9 +67,9 @@ void Reception::add_to(std::vector<pollfd>& fds) const {
   }
 }
 
-void Reception::refuse(const Connection& who, const char* why) {
+void Reception::refuse(const Connection& who, std::string_view why) {
   if (++m_refused <= k_named) {
-    log(LogLevel::warn, "refused a connection from {} that {}", who.host, why);
+    log(LogLevel::warn, "refused a connection from {}: {}", who.host, why);
   }
 }
 
@@ -73,13 +86,17 @@ void Reception::accept_newcomers() {
       return; // nobody there, or he has gone again
     }
     if ((full || m_strangers.size() >= m_room) && !m_strangers.empty()) {
-      refuse(m_strangers.front().connection, "does not introduce itself, and others wait");
+      refuse(m_strangers.front().connection, "it does not introduce itself, and others wait");
+      m_strangers.front().connection.send(MessageKind::goodbye, "");
       m_strangers.erase(m_strangers.begin());
     }
     if (!socket) {
       return; // with room again, next time
     }
-    m_strangers.push_back({Connection(std::move(socket), address_text(*address)), monotonic_ns()});
+    Stranger& stranger =
+        m_strangers.emplace_back(Stranger{Connection(std::move(socket), address_text(*address)),
+                                          fmt::format("{:016x}", secret_number()), monotonic_ns()});
+    stranger.connection.send(MessageKind::data, stranger.nonce);
   }
 }
 
@@ -90,19 +107,18 @@ std::vector<Reception::Guest> Reception::admit() {
   for (Stranger& s : m_strangers) {
     s.connection.receive();
     if (const std::optional<Message> message = s.connection.next()) {
-      Json hello = Json::parse(message->text, nullptr, false);
-      const auto token = hello.is_object() ? hello.find("token") : hello.end();
-      if (message->kind == MessageKind::data && hello.is_object() && token != hello.end() &&
-          token->is_string() && same(token->get_ref<const std::string&>(), m_token)) {
+      const auto text = unsealed(m_token, k_other_rank, s.nonce, message->text);
+      Json hello = text ? Json::parse(*text, nullptr, false) : Json();
+      if (message->kind == MessageKind::data && hello.is_object()) {
         s.connection.trust();
         guests.push_back({std::move(s.connection), std::move(hello)});
       } else {
-        refuse(s.connection, "does not know the job's token");
+        refuse(s.connection, "it does not know the job's token");
       }
     } else if (!s.connection.fault().empty()) {
-      refuse(s.connection, "is no rank of this job");
+      refuse(s.connection, "it is no rank of this job");
     } else if (now - s.since_ns > k_patience_ns) {
-      refuse(s.connection, "does not introduce itself");
+      refuse(s.connection, "it does not introduce itself");
     } else {
       still.push_back(std::move(s));
     }

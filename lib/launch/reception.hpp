@@ -6,15 +6,28 @@
 #include "launch/connection.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <poll.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
 
-/// Rank 0's way to let the others in: it listens, identifies newcomers and turns away those without
-/// the token. A stranger costs one connection for some seconds at most, whatever it does: says
-/// nothing, nonsense, half a word, or comes a thousand times. Nothing here waits.
+/// A text between two ranks that are about to meet, after the proof that its sender knows the job's
+/// token. `nonce` is a number that the receiver has just made up, so what was heard before is no
+/// proof now; `sender` keeps rank 0's proofs apart from those of the others.
+[[nodiscard]] std::string sealed(const std::string& token, std::string_view sender,
+                                 std::string_view nonce, const std::string& text);
+/// The text; nothing where its sender does not know the token.
+[[nodiscard]] std::optional<std::string> unsealed(const std::string& token, std::string_view sender,
+                                                  std::string_view nonce, const std::string& text);
+inline constexpr std::string_view k_rank_0 = "rank 0", k_other_rank = "other rank";
+
+/// Rank 0's way to let the others in: it listens, gives each newcomer a nonce, and turns away those
+/// that do not answer with their description of themselves, sealed. A stranger costs one connection
+/// for some seconds at most, whatever it does: says nothing, nonsense, half a word, or comes a
+/// thousand times. Nothing here waits.
 class Reception {
 public:
   /// `ranks` is the number that may come at once without being mistaken for strangers.
@@ -35,16 +48,18 @@ public:
   /// After a poll: reads all connections, lets newcomers in. Returns those that have introduced
   /// themselves.
   [[nodiscard]] std::vector<Guest> admit();
+  /// A line about somebody that is let go: `why`, after the address. There are only some.
+  void refuse(const Connection& who, std::string_view why);
 
 private:
   void accept_newcomers();
-  void refuse(const Connection& who, const char* why);
 
   Fd m_listener;
   std::string m_token;
   std::size_t m_room;
   struct Stranger {
     Connection connection;
+    std::string nonce;
     std::int64_t since_ns = 0;
   };
   std::vector<Stranger> m_strangers; ///< connected, not yet introduced; oldest first

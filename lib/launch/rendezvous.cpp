@@ -5,6 +5,7 @@
 #include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "core/threads.hpp"
 #include "core/version.hpp"
 #include "core/whole_number.hpp"
@@ -36,16 +37,6 @@ constexpr std::int64_t k_farewell_ns = 2 * k_second_ns;
 constexpr std::int64_t k_deference_ns = 2 * k_second_ns;
 
 constexpr std::size_t k_shown_bytes = 40; ///< of what a peer sent, in an error
-
-std::int64_t ns_of(Seconds s) {
-  return static_cast<std::int64_t>(s.count() * 1e9);
-}
-
-int poll_timeout_ms(std::int64_t deadline_ns) {
-  const std::int64_t left = (deadline_ns - monotonic_ns()) / 1'000'000;
-  return static_cast<int>(
-      std::clamp<std::int64_t>(left, 0, 100)); // wake up now and then to see an interrupt
-}
 
 /// Texts of the environment need not be UTF-8.
 std::string dump(const Json& json) {
@@ -87,42 +78,11 @@ std::optional<std::vector<std::string>> unpacked_texts(std::string_view packed, 
   return texts.size() == count ? std::optional(texts) : std::nullopt;
 }
 
-/// A connection to that place, or none and errno's number in `error`. Asks now and then whether to
-/// stop, by a call that throws then.
-template <typename MayStop>
-Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error, MayStop may_stop) {
-  Fd socket(::socket(place.ai_family, place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                     place.ai_protocol));
-  if (!socket) {
-    error = errno;
-    return {};
-  }
-  if (::connect(socket.get(), place.ai_addr, place.ai_addrlen) == 0) {
-    return socket;
-  }
-  error = errno;
-  while (error == EINPROGRESS || error == EINTR) {
-    pollfd polled{socket.get(), POLLOUT, 0};
-    const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
-    may_stop();
-    if (ready > 0) {
-      socklen_t length = sizeof error;
-      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-      if (error == 0) {
-        return socket;
-      }
-    } else if (monotonic_ns() > deadline_ns) {
-      error = ETIMEDOUT;
-    }
-  }
-  return {};
-}
-
 } // namespace
 
 Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener,
                        Seconds peer_limit, AfterNews after_news, std::stop_token cancel)
-    : m_job(std::move(job)), m_host(one_line(host_name())), m_peer_limit_ns(ns_of(peer_limit)),
+    : m_job(std::move(job)), m_host(one_line(host_name())), m_peer_limit_ns(to_ns(peer_limit)),
       m_after_news(after_news), m_cancel(std::move(cancel)),
       m_exceptions(std::uncaught_exceptions()) {
   if (m_job.size == 1) {
@@ -130,7 +90,7 @@ Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds li
   }
   log(LogLevel::debug, "rendezvous");
   try {
-    const std::int64_t deadline = monotonic_ns() + ns_of(limit);
+    const std::int64_t deadline = deadline_after(limit);
     if (m_job.board) {
       listener = meet_at_board(m_job, limit);
     } else if (m_job.rank == 0 && !listener) {
@@ -236,15 +196,15 @@ void Rendezvous::accept_all(Fd listener, const std::string& digest, std::int64_t
     reception.add_to(fds);
     pump(deadline_ns, std::move(fds));
     for (Reception::Guest& guest : reception.admit()) {
-      welcome(std::move(guest), digest);
+      welcome(std::move(guest), digest, reception);
     }
   }
 }
 
-void Rendezvous::welcome(Reception::Guest guest, const std::string& digest) {
+void Rendezvous::welcome(Reception::Guest guest, const std::string& digest, Reception& reception) {
   const Json& hello = guest.hello;
   Connection& connection = guest.connection;
-  connection.host = text_at(hello, "host", connection.host);
+  const std::string address = std::exchange(connection.host, text_at(hello, "host", "?"));
   const int rank = number_at(hello, "rank").value_or(-1);
   const int size = number_at(hello, "size").value_or(-1);
   const std::string version = text_at(hello, "reckon", "?"), plan = text_at(hello, "plan", "?");
@@ -264,88 +224,130 @@ void Rendezvous::welcome(Reception::Guest guest, const std::string& digest) {
                           "same file",
                           who, plan, own_name(), digest);
   }
-  if (!problem.empty()) {
-    connection.send(MessageKind::give_up, problem);
-    fail(ErrorKind::operation, problem);
+  const bool taken =
+      problem.empty() && m_peers[static_cast<std::size_t>(rank) - 1].connection.open();
+  if (taken) {
+    problem =
+        fmt::format("rank {} is already here, from {}; this one from {} is refused", rank,
+                    m_peers[static_cast<std::size_t>(rank) - 1].connection.host, connection.host);
+  }
+  if (!problem.empty()) { // without a token it may be anybody, who ends no job and learns nothing
+    const bool knows_token = !m_job.token.empty();
+    connection.host = address;
+    reception.refuse(connection, problem);
+    if (knows_token) {
+      connection.send(MessageKind::give_up, problem);
+    }
+    if (knows_token && !taken) {
+      fail(ErrorKind::operation, problem);
+    }
+    return;
   }
   Peer& peer = m_peers[static_cast<std::size_t>(rank) - 1];
-  if (peer.connection.open()) {
-    const std::string refusal = fmt::format("rank {} is already here, from {}; this one from {} "
-                                            "is refused",
-                                            rank, peer.connection.host, connection.host);
-    log(LogLevel::warn, "{}", refusal);
-    connection.send(MessageKind::give_up, refusal);
-    return; // the job goes on
-  }
   peer.connection = std::move(connection);
-  peer.connection.send(MessageKind::data, dump(Json{{"host", m_host}}));
+  peer.connection.send(MessageKind::data, sealed(m_job.token, k_rank_0, text_at(hello, "nonce", ""),
+                                                 dump(Json{{"host", m_host}})));
   hear(peer); // what it said in the same breath
 }
 
 void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadline_ns) {
   const std::lock_guard lock(m_mutex);
-  const std::string where =
-      fmt::format("{} port {}", one_line(m_job.master_address), m_job.master_port);
-  Fd socket;
-  int error = 0;
-  const char* unknown = nullptr; // why the name means nothing
+  m_peers.resize(1);
+  Peer& root = m_peers.front();
+  root.rank = 0;
+  const auto call = [&] {
+    root.connection = Connection(reach_root(deadline_ns), one_line(m_job.master_address));
+    return introduce(root.connection, digest, deadline_ns);
+  };
+  while (!call()) {
+    if (monotonic_ns() > deadline_ns) {
+      raise(fmt::format("rank 0 at {} has no room for rank {}: too many others call it",
+                        place_of_root(), m_job.rank));
+    }
+  }
+  hear(root);
+}
+
+std::string Rendezvous::place_of_root() const {
+  return fmt::format("{} port {}", one_line(m_job.master_address), m_job.master_port);
+}
+
+Fd Rendezvous::reach_root(std::int64_t deadline_ns) {
   for (;;) {
     stop_if_cancelled();
-    int rc = 0;
+    int error = 0, rc = 0;
     const AddressList found = resolve(m_job.master_address, m_job.master_port, rc);
-    unknown = rc == 0 ? nullptr : gai_strerror(rc);
     // A machine that does not answer at one address may at the next.
     const std::int64_t next = std::min(deadline_ns, monotonic_ns() + 5 * k_second_ns);
-    for (const addrinfo* a = found.get(); a != nullptr && !socket; a = a->ai_next) {
-      socket = connect_to(*a, next, error, [this] { stop_if_cancelled(); });
-    }
-    if (socket) {
-      break;
+    for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
+      if (Fd socket = connect_to(*a, next, error, [this] { stop_if_cancelled(); })) {
+        return socket;
+      }
     }
     if (monotonic_ns() > deadline_ns) {
-      raise(fmt::format("{} cannot reach rank 0 at {}: {}", own_name(), where,
-                        unknown != nullptr ? unknown : std::generic_category().message(error)));
+      raise(fmt::format("{} cannot reach rank 0 at {}: {}", own_name(), place_of_root(),
+                        rc != 0 ? gai_strerror(rc) : std::generic_category().message(error)));
     }
     // Rank 0 may not listen yet; on Kubernetes its name may not be known yet.
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  m_peers.resize(1);
-  Peer& root = m_peers.front();
-  root.rank = 0;
-  root.connection = Connection(std::move(socket), one_line(m_job.master_address));
-  root.connection.trust();
-  root.connection.send(MessageKind::data, dump(Json{{"reckon", k_version},
-                                                    {"token", m_job.token},
-                                                    {"rank", m_job.rank},
-                                                    {"size", m_job.size},
-                                                    {"plan", digest},
-                                                    {"host", m_host}}));
+}
+
+std::optional<std::string> Rendezvous::answer_of_root(Connection& root, std::int64_t deadline_ns) {
   for (;;) { // rank 0 may be busy before it lets anybody in: silence is no sign yet
-    if (const std::optional<Message> message = root.connection.next()) {
+    if (const std::optional<Message> message = root.next()) {
       if (message->kind == MessageKind::give_up) {
-        declare(message->text, false);
+        declare(one_line(message->text), false);
         raise_trouble();
       }
-      const Json welcome = Json::parse(message->text, nullptr, false);
-      root.connection.host =
-          text_at(welcome.is_object() ? welcome : Json::object(), "host", root.connection.host);
-      hear(root);
-      return;
+      return message->kind == MessageKind::goodbye ? std::nullopt : std::optional(message->text);
     }
-    if (!root.connection.fault().empty()) {
+    if (!root.fault().empty()) {
       raise(fmt::format("rank 0 at {} let rank {} go before the job began: {}; it ended, or its "
-                        "RECKON_JOB_TOKEN differs, or that is another program",
-                        where, m_job.rank, root.connection.fault()));
+                        "RECKON_JOB_TOKEN differs, or that is another program{}",
+                        place_of_root(), m_job.rank, root.fault(),
+                        m_job.token.empty() ? "; without a RECKON_JOB_TOKEN rank 0 alone says "
+                                              "whether plans, versions or numbers of ranks differ"
+                                            : ""));
     }
     if (monotonic_ns() > deadline_ns) {
-      raise(fmt::format("rank 0 at {} does not answer rank {}", where, m_job.rank));
+      raise(fmt::format("rank 0 at {} does not answer rank {}", place_of_root(), m_job.rank));
     }
-    pollfd polled{root.connection.fd(), POLLIN, 0};
+    pollfd polled{root.fd(), POLLIN, 0};
     ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
     stop_if_cancelled();
-    root.connection.flush();
-    root.connection.receive();
+    root.flush();
+    root.receive();
   }
+}
+
+bool Rendezvous::introduce(Connection& root, const std::string& digest, std::int64_t deadline_ns) {
+  const std::optional<std::string> challenge = answer_of_root(root, deadline_ns);
+  if (!challenge) {
+    return false;
+  }
+  const std::string nonce = fmt::format("{:016x}", secret_number());
+  root.send(MessageKind::data, sealed(m_job.token, k_other_rank, *challenge,
+                                      dump(Json{{"reckon", k_version},
+                                                {"rank", m_job.rank},
+                                                {"size", m_job.size},
+                                                {"plan", digest},
+                                                {"host", m_host},
+                                                {"nonce", nonce}})));
+  const std::optional<std::string> answer = answer_of_root(root, deadline_ns);
+  if (!answer) {
+    return false;
+  }
+  const auto text = unsealed(m_job.token, k_rank_0, nonce, *answer);
+  const Json welcome = text ? Json::parse(*text, nullptr, false) : Json();
+  if (!welcome.is_object()) {
+    raise(fmt::format("rank 0 at {} does not know the RECKON_JOB_TOKEN of rank {}: that is another "
+                      "program",
+                      place_of_root(), m_job.rank));
+  }
+  root.trust();
+  root.host = text_at(welcome, "host", root.host);
+  return true;
 }
 
 void Rendezvous::measure_clock(Seconds limit) {
@@ -521,7 +523,7 @@ std::string Rendezvous::next_message(Peer& peer, Seconds limit, const std::strin
     // While rank 0 waits itself it will say who does not come.
     const std::int64_t since =
         m_job.rank == 0 ? start : std::max(start, peer.waited_ns) + k_deference_ns;
-    const std::int64_t deadline = since + ns_of(limit);
+    const std::int64_t deadline = since + to_ns(limit);
     if (monotonic_ns() > deadline) {
       raise(fmt::format("{} does not answer within {} ({})", name_of(peer), to_text(limit), doing));
     }
@@ -549,7 +551,7 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds
     return {mine};
   }
   const std::lock_guard lock(m_mutex);
-  const std::int64_t deadline = monotonic_ns() + ns_of(limit);
+  const std::int64_t deadline = deadline_after(limit);
   std::vector<std::string> all{mine};
   if (m_job.rank == 0) {
     m_waiting = true;
@@ -585,7 +587,7 @@ std::string Rendezvous::broadcast(const std::string& from_root, Seconds limit) {
   for (Peer& peer : m_peers) {
     peer.connection.send(MessageKind::data, from_root);
   }
-  send_out(monotonic_ns() + ns_of(limit));
+  send_out(deadline_after(limit));
   return from_root;
 }
 
@@ -595,12 +597,12 @@ void Rendezvous::watch(Seconds limit) {
   if (m_job.size == 1) {
     return;
   }
-  pump(monotonic_ns() + ns_of(limit));
+  pump(deadline_after(limit));
   raise_trouble();
 }
 
 void Rendezvous::blame_a_peer(Seconds patience) {
-  const std::int64_t deadline = monotonic_ns() + ns_of(patience);
+  const std::int64_t deadline = deadline_after(patience);
   while (m_job.size > 1 && monotonic_ns() < deadline) {
     watch(patience);
   }

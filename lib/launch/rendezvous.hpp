@@ -49,10 +49,12 @@ enum class AfterNews : std::uint8_t {
 class Rendezvous {
 public:
   /// Rank 0 listens where the environment says, or takes over `listener` (already listening); the
-  /// others connect, trying again until `limit`. All must present the same token, program version,
-  /// job size and `digest` (of the plan). A stop of `cancel` makes what is under way, this
-  /// included, and all that follows throw Error{operation} within a tenth of a second, but for what
-  /// a launcher's board or a name server keeps waiting.
+  /// others connect, trying again until `limit`. All must prove that they know the token, which is
+  /// not sent, and have the same program version, job size and `digest` (of the plan). Who knows
+  /// the token and differs ends the job; without a token, or without knowing it, nobody does. A
+  /// stop of `cancel` makes what is under way, this included, and all that follows throw
+  /// Error{operation} within a tenth of a second, but for what a launcher's board or a name server
+  /// keeps waiting.
   Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener = Fd(),
              Seconds peer_limit = k_default_peer_limit,
              AfterNews after_news = AfterNews::end_process, std::stop_token cancel = {});
@@ -111,8 +113,16 @@ private:
   };
 
   void accept_all(Fd listener, const std::string& digest, std::int64_t deadline_ns, Seconds limit);
-  void welcome(Reception::Guest guest, const std::string& digest);
+  void welcome(Reception::Guest guest, const std::string& digest, Reception& reception);
   void connect_to_root(const std::string& digest, std::int64_t deadline_ns);
+  [[nodiscard]] std::string place_of_root() const;
+  [[nodiscard]] Fd reach_root(std::int64_t deadline_ns);
+  /// Rank 0's next text before this rank is in; nothing where it has no room now.
+  [[nodiscard]] std::optional<std::string> answer_of_root(Connection& root,
+                                                          std::int64_t deadline_ns);
+  /// False: rank 0 has no room now.
+  [[nodiscard]] bool introduce(Connection& root, const std::string& digest,
+                               std::int64_t deadline_ns);
   void measure_clock(Seconds limit);
   void farewell();
   void keep_watch(const std::stop_token& stop);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/sockets.hpp"
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace reckon {
@@ -123,6 +126,40 @@ Listener listen_locally() {
 
 bool is_loopback(const std::string& numeric_address) {
   return numeric_address.rfind("127.", 0) == 0 || numeric_address == "::1";
+}
+
+int poll_timeout_ms(std::int64_t deadline_ns) {
+  const std::int64_t left = (deadline_ns - monotonic_ns()) / 1'000'000;
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 100));
+}
+
+Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error,
+              const std::function<void()>& may_stop) {
+  Fd socket(::socket(place.ai_family, place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                     place.ai_protocol));
+  if (!socket) {
+    error = errno;
+    return {};
+  }
+  if (::connect(socket.get(), place.ai_addr, place.ai_addrlen) == 0) {
+    return socket;
+  }
+  error = errno;
+  while (error == EINPROGRESS || error == EINTR) {
+    pollfd polled{socket.get(), POLLOUT, 0};
+    const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
+    may_stop();
+    if (ready > 0) {
+      socklen_t length = sizeof error;
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+      if (error == 0) {
+        return socket;
+      }
+    } else if (monotonic_ns() > deadline_ns) {
+      error = ETIMEDOUT;
+    }
+  }
+  return {};
 }
 
 std::string host_name() {

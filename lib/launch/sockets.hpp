@@ -3,6 +3,8 @@
 
 #include "core/file.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <netdb.h>
 #include <optional>
@@ -31,6 +33,15 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 /// in gai_strerror(error). "localhost" is always the loopback interface (RFC 6761): neither
 /// /etc/hosts nor a server is asked.
 [[nodiscard]] AddressList resolve(const std::string& name, int port, int& error);
+
+/// A connection to that place, or none and errno's number in `error`. Asks ten times a second
+/// whether to stop, by a call that throws then.
+[[nodiscard]] Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error,
+                            const std::function<void()>& may_stop);
+
+/// For poll(): the time left until a moment of monotonic_ns(), and 100 at most, so that a loop sees
+/// an interrupt.
+[[nodiscard]] int poll_timeout_ms(std::int64_t deadline_ns);
 
 /// The numeric addresses of a host name or of a numeric address; empty for an unknown name.
 [[nodiscard]] std::vector<std::string> addresses_of_name(const std::string& name);

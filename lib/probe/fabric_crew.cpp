@@ -165,7 +165,7 @@ bool FabricCrew::receive(int socket, FrameKind& kind, std::string& text) {
 std::vector<std::string> FabricCrew::gather(std::size_t ranks, FrameKind wanted, Seconds limit,
                                             const char* doing) {
   constexpr int k_look_ms = 50; // for an interrupt
-  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(limit.count() * 1e9);
+  const std::int64_t end_ns = deadline_after(limit);
   std::vector<std::string> texts(ranks);
   std::vector<bool> has(ranks);
   for (std::size_t missing = ranks; missing > 0;) {

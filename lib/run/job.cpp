@@ -10,6 +10,7 @@
 #include "run/iteration_count.hpp"
 #include "run/load_checkpoint.hpp"
 #include "run/session.hpp"
+#include "run/transports.hpp"
 #include "run/verifier.hpp"
 #include "stats/summary.hpp"
 
@@ -82,7 +83,8 @@ public:
     const ThreadPlaces places =
         place_threads(allowed_cpus(), m_programs.front()->lanes.size(), m_options.local_rank,
                       m_options.local_size, m_options.compute, m_options.lane_cpus);
-    m_session.emplace(m_rendezvous, m_programs, m_options, places.lanes);
+    m_session.emplace(m_rendezvous, m_programs, m_options, places.lanes,
+                      m_options.mover ? m_options.mover() : mover_for(m_options, m_self));
     begin_result();
     m_verifier->begin(views());
     if (m_options.compute) {
@@ -312,8 +314,7 @@ private:
 
   void run_round(std::size_t round, std::uint32_t iteration) {
     m_session->start(round, std::uint64_t{iteration} + 1);
-    const std::int64_t deadline =
-        monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
+    const std::int64_t deadline = deadline_after(m_options.limit);
     while (!m_session->over_within(std::chrono::milliseconds(20))) {
       if (monotonic_ns() > deadline) {
         throw PeerError(

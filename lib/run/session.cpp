@@ -5,7 +5,6 @@
 #include "core/error.hpp"
 #include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
-#include "run/transports.hpp"
 
 #include <fmt/format.h>
 
@@ -39,11 +38,9 @@ std::uint64_t longest_write(std::span<const RankProgram* const> programs) {
 } // namespace
 
 Session::Session(Rendezvous& rendezvous, std::vector<const RankProgram*> programs,
-                 const RunOptions& options, std::vector<int> cpus)
+                 const RunOptions& options, std::vector<int> cpus, std::unique_ptr<Mover> mover)
     : m_rendezvous(rendezvous), m_programs(std::move(programs)), m_options(options),
-      m_cpus(std::move(cpus)),
-      m_mover(options.mover ? options.mover()
-                            : mover_for(options, static_cast<std::size_t>(rendezvous.rank()))) {
+      m_cpus(std::move(cpus)), m_mover(std::move(mover)) {
   const std::uint64_t longest = longest_write(m_programs);
   if (const std::uint64_t most = m_mover->capabilities().max_write_bytes; longest > most) {
     fail(ErrorKind::unavailable,

@@ -34,11 +34,11 @@ public:
   /// Joins: all ranks come here with their part of the same schedules, and all are connected when
   /// this returns. `programs`: the possible rounds, over the same buffers, of which the last
   /// program has the most, with the same number of lanes each. `cpus`: the processor of each lane,
-  /// or -1. Of the options those of the transport, the limit and the places count. Throws
+  /// or -1. Of the options the limit and the places count. Throws
   /// Error{unavailable} where the transport cannot do what the plan needs, PeerError when another
   /// rank is the cause, Error otherwise.
   Session(Rendezvous& rendezvous, std::vector<const RankProgram*> programs,
-          const RunOptions& options, std::vector<int> cpus);
+          const RunOptions& options, std::vector<int> cpus, std::unique_ptr<Mover> mover);
   /// Without leave() before it the job has failed: memory that peers may still use stays until the
   /// end of the process.
   ~Session();

@@ -121,6 +121,8 @@ void Training::join(JobEnvironment job) {
     prove(schedules, m_plan, m_plan_file);
   }
   m_engine->schedule = std::move(schedules.usual);
+  m_engine->mover =
+      mover_for(m_engine->options, m_self); // an unknown one is no matter of the others
   // Who runs the same plan with `reckon run` is in another job.
   m_rendezvous.emplace(std::move(job), m_link.digest + " in training", m_engine->options.limit,
                        Fd(), m_peer_limit, AfterNews::stay, m_cancel.get_token());
@@ -135,7 +137,7 @@ void Training::connect() {
                .lanes;
   }
   m_engine->session.emplace(*m_rendezvous, std::vector{&program}, m_engine->options,
-                            std::move(cpus));
+                            std::move(cpus), std::move(m_engine->mover));
   const RankMemory& memory = m_engine->session->memory();
   if (memory.views()[program.gradient_buffer].data() !=
       memory.buffers()[program.gradient_buffer].data()) {

@@ -152,6 +152,7 @@ private:
   struct Engine {
     Schedule schedule;
     RunOptions options;
+    std::unique_ptr<Mover> mover; ///< until the session has it
     std::optional<Gates> gates;
     std::optional<Session> session;   ///< whose lanes use the gates
     std::unique_ptr<Staging> staging; ///< uses the session's memory, and the gates use it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/units.hpp"
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 
 #include <fmt/format.h>
@@ -182,6 +183,17 @@ TEST(FasterText, SaysTimesFromTwiceAsFastOn) {
   EXPECT_EQ(faster_text(0.5), "2.0 x faster");
   EXPECT_EQ(faster_text(0.097), "10.3 x faster"); // 1 / 0.097 = 10.309
   EXPECT_EQ(faster_text(0), "> 1000 x faster");
+}
+
+TEST(Clock, TimesBeyondAllDeadlinesAreOneLongTime) {
+  constexpr std::int64_t k_most = std::int64_t{1} << 61U;
+  EXPECT_EQ(to_ns(Seconds(1.5)), 1'500'000'000);
+  EXPECT_EQ(to_ns(Seconds(-2)), -2'000'000'000);
+  for (const double seconds : {2.4e9, 1e300, std::numeric_limits<double>::infinity(),
+                               std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(to_ns(Seconds(seconds)), k_most) << seconds;
+    EXPECT_GT(deadline_after(Seconds(seconds)), k_most) << seconds; // and did not overflow
+  }
 }
 
 } // namespace

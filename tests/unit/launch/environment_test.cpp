@@ -171,6 +171,29 @@ TEST_F(EnvironmentTest, Rank0ListensOnMasterAddressOnly) {
   EXPECT_ERROR(listen_on_master_address(job));
 }
 
+TEST_F(EnvironmentTest, ListeningToTheNetworkWithoutATokenIsWarnedOf) {
+  JobEnvironment job;
+  job.size = 2;
+  const auto warning_at = [&](const std::string& address) {
+    job.master_address = address;
+    testing::internal::CaptureStderr();
+    static_cast<void>(listen_on_master_address(job));
+    return testing::internal::GetCapturedStderr();
+  };
+  std::vector<std::string> reachable{"192.0.2.1"}; // nobody's, so rank 0 listens on all addresses
+  const std::vector<std::string> own = addresses_of_interfaces();
+  reachable.insert(reachable.end(), own.begin(), own.end());
+  for (const std::string& address : reachable) {
+    job.token.clear();
+    EXPECT_THAT(warning_at(address), testing::HasSubstr("set RECKON_JOB_TOKEN")) << address;
+    job.token = "s3cret";
+    EXPECT_THAT(warning_at(address), testing::Not(testing::HasSubstr("TOKEN"))) << address;
+    EXPECT_THAT(warning_at(address), testing::Not(testing::HasSubstr("s3cret"))) << address;
+  }
+  job.token.clear();
+  EXPECT_EQ(warning_at("127.0.0.1"), "");
+}
+
 class MemoryBoard final : public NoticeBoard {
 public:
   void publish(const std::string& text) override {

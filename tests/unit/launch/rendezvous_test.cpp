@@ -6,6 +6,7 @@
 #include "launch/sockets.hpp"
 #include "support/local_job.hpp"
 #include "support/messages.hpp"
+#include "support/puppet.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,25 +27,12 @@
 namespace reckon {
 namespace {
 
+using support::hello;
 using support::job;
+using support::joined;
 using support::k_limit;
-
-/// What a call throws as PeerError; empty when it does not.
-template <class Call>
-std::string peer_error_of(Call call) {
-  try {
-    call();
-    return "";
-  } catch (const PeerError& e) {
-    return e.what();
-  }
-}
-
-/// A rank of a job whose rank 0 listens at `port`, or is this one with `listener`.
-Rendezvous joined(int rank, int size, int port, Fd listener = Fd(),
-                  Seconds peer_limit = k_default_peer_limit) {
-  return {job(rank, size, port), "plan", k_limit, std::move(listener), peer_limit};
-}
+using support::peer_error_of;
+using support::Puppet;
 
 /// Runs `body(rendezvous)` for every rank in a thread of its own, which gives up for what it
 /// throws; returns that.
@@ -144,56 +132,6 @@ TEST(Rendezvous, NobodyThereIsSaidInTime) {
   EXPECT_THAT(wait(0, 3, lonely.port, std::move(lonely.socket)), test::Says("within 200"));
 }
 
-/// A rank, or rank 0, that says what a test wants it to.
-class Puppet {
-public:
-  explicit Puppet(Fd socket) : m_connection(std::move(socket), "puppet") { m_connection.trust(); }
-  static Puppet calling(int port) {
-    Fd socket(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return Puppet(std::move(socket));
-  }
-  static Puppet called(const Listener& listener) {
-    return Puppet(Fd(::accept(listener.socket.get(), nullptr, nullptr)));
-  }
-  void say(const Json& json) { say(json.dump()); }
-  void say(const std::string& text) { m_connection.send(MessageKind::data, text); }
-  void say_raw(const std::string& bytes) const {
-    EXPECT_EQ(::send(m_connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  /// The next message that is no sign of life; what broke the connection if none comes.
-  Message hear() {
-    for (;;) {
-      while (std::optional<Message> message = m_connection.next()) {
-        if (message->kind != MessageKind::beat && message->kind != MessageKind::waiting) {
-          return *message;
-        }
-      }
-      if (!m_connection.fault().empty()) {
-        return {MessageKind::goodbye, m_connection.fault()};
-      }
-      pollfd fd{m_connection.fd(), POLLIN, 0};
-      if (::poll(&fd, 1, 20'000) <= 0) {
-        return {MessageKind::goodbye, "nothing in 20 s"};
-      }
-      m_connection.receive();
-    }
-  }
-
-private:
-  Connection m_connection;
-};
-
-Json hello(int rank, int size) {
-  return {{"reckon", k_version}, {"token", "secret"}, {"rank", rank},
-          {"size", size},        {"plan", "plan"},    {"host", "ghost"}};
-}
-
 /// What rank 0 of a job of `size` throws while `body(port)` plays the others.
 std::string error_of_root(int size, const std::function<void(int port)>& body,
                           Seconds peer_limit = k_default_peer_limit) {
@@ -214,60 +152,14 @@ std::string error_of_root(int size, const std::function<void(int port)>& body,
   return error;
 }
 
-TEST(Rendezvous, StrangersOfEveryKindDoNotHarmTheJob) {
-  Listener listener = listen_locally();
-  const int port = listener.port;
-  std::string error;
-  std::jthread root([&] {
-    error = peer_error_of([&] {
-      Rendezvous r = joined(0, 2, port, std::move(listener.socket));
-      EXPECT_THAT(r.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
-    });
-  });
-  const auto framed = [](const std::string& text) { // kind, length in 4 bytes, text
-    return std::string{'d', static_cast<char>(text.size()), 0, 0, 0} + text;
-  };
-  const std::vector<std::string> words{
-      "",
-      "GET / HTTP/1.0\r\n\r\n",
-      "d",
-      std::string("d\xff\xff\xff\xff", 5), // 4 GB would follow
-      std::string("d\x00\x00\x00\x40", 5), // 1 GB, which a rank may send
-      framed("not json"),
-      framed("[1, 2]"),
-      framed("{}"),
-      framed(R"({"token": 5})"),
-      framed(R"({"token": "secreT", "rank": 1, "size": 2})"),
-      framed(R"({"token": "", "rank": 1, "size": 2})"),
-      std::string("x\x03\x00\x00\x00"
-                  "bye",
-                  8),
-  };
-  // More than rank 0 keeps at a time, so that silent ones have to make room.
-  std::vector<Puppet> strangers;
-  for (int i = 0; i < 200; ++i) {
-    strangers.push_back(Puppet::calling(port));
-    strangers.back().say_raw(words[static_cast<std::size_t>(i) % words.size()]);
-  }
-  {
-    Rendezvous peer = joined(1, 2, port);
-    EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
-  }
-  root.join();
-  EXPECT_EQ(error, "");
-  for (Puppet& stranger : strangers) {
-    EXPECT_EQ(stranger.hear().kind, MessageKind::goodbye) << "a stranger was told something";
-  }
-}
-
 TEST(Rendezvous, ATakenRankIsRefusedAndTheJobGoesOn) {
   const std::string error = error_of_root(3, [](int port) {
     Puppet first = Puppet::calling(port);
-    first.say(hello(1, 3));
+    first.introduce(hello(1, 3));
     EXPECT_EQ(first.hear().kind, MessageKind::data) << "no welcome";
     EXPECT_THAT(peer_error_of([&] { joined(1, 3, port); }), test::Says("already"));
     Puppet other = Puppet::calling(port);
-    other.say(hello(2, 3));
+    other.introduce(hello(2, 3));
     EXPECT_EQ(other.hear().kind, MessageKind::data) << "the job did not go on";
   });
   EXPECT_THAT(error, testing::HasSubstr("(ghost) died")); // the puppets left
@@ -290,7 +182,7 @@ TEST(Rendezvous, DifferencesBetweenRanksAreNamedWithBothValues) {
     other[key] = value;
     const std::string error = error_of_root(4, [&](int port) {
       Puppet puppet = Puppet::calling(port);
-      puppet.say(other);
+      puppet.introduce(other);
       EXPECT_EQ(puppet.hear().kind, MessageKind::give_up);
     });
     for (const std::string& word : words) {
@@ -311,8 +203,7 @@ std::string error_of_rank_1(const std::string& clock, const std::string& gathere
     });
   });
   Puppet root = Puppet::called(listener);
-  EXPECT_EQ(root.hear().kind, MessageKind::data);
-  root.say(Json{{"host", "throne"}});
+  root.welcome();
   for (int i = 0; !clock.empty() && i < 8 && root.hear().kind == MessageKind::data; ++i) {
     root.say(clock);
   }
@@ -345,7 +236,7 @@ TEST(Rendezvous, ARankThatFallsSilentIsNamed) {
       2,
       [&](int port) {
         puppet.emplace(Puppet::calling(port));
-        puppet->say(hello(1, 2));
+        puppet->introduce(hello(1, 2));
         const Message welcome = puppet->hear();
         EXPECT_EQ(welcome.kind, MessageKind::data);
         EXPECT_EQ(puppet->hear().kind, MessageKind::give_up) << "it is told, should it wake up";
@@ -357,11 +248,12 @@ TEST(Rendezvous, ARankThatFallsSilentIsNamed) {
 TEST(Rendezvous, Rank0WithoutAnybodyIsCutOff) {
   Listener listener = listen_locally();
   std::vector<Puppet> puppets; // at the door before it opens, so that both fall silent at once
-  for (const int rank : {1, 2}) {
+  for (int i = 0; i < 2; ++i) {
     puppets.push_back(Puppet::calling(listener.port));
-    puppets.back().say(hello(rank, 3));
   }
   const std::jthread others([&] {
+    puppets[0].introduce(hello(1, 3));
+    puppets[1].introduce(hello(2, 3));
     for (Puppet& p : puppets) {
       EXPECT_EQ(p.hear().kind, MessageKind::data);
     }
@@ -437,33 +329,15 @@ TEST(Rendezvous, ARankThatIsDoneIsNoDeath) {
   EXPECT_NO_THROW(root.watch(Seconds(0)));
 }
 
-TEST(ReceptionTest, ARankAmongManyStrangersIsHeard) {
-  Listener listener = listen_locally();
-  std::vector<Puppet> callers; // all of them before anybody is let in
-  for (int i = 0; i < 400; ++i) {
-    callers.push_back(Puppet::calling(listener.port));
-    if (i == 200) {
-      callers.back().say(hello(1, 2));
-    }
-  }
-  Reception reception(std::move(listener.socket), "secret", 2);
-  std::size_t guests = 0;
-  for (int round = 0; round < 20; ++round) {
-    guests += reception.admit().size();
-  }
-  EXPECT_EQ(guests, 1U);
-}
-
 /// A rank in a call that never returns, after rank 0 is gone.
 [[noreturn]] void hang_without_rank_0() {
   const Listener listener = listen_locally();
   std::jthread root([&] {
     Puppet p = Puppet::called(listener);
-    static_cast<void>(p.hear());
-    p.say(Json{{"host", "throne"}});
+    p.welcome();
     for (int i = 0; i < 8; ++i) {
       static_cast<void>(p.hear());
-      p.say(Json(0));
+      p.say("0");
     }
   });
   Rendezvous r = joined(1, 2, listener.port);

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <sys/wait.h>
@@ -467,6 +468,18 @@ TEST(Training, JoiningAndLeavingGoOnBetweenCalls) {
   });
 }
 
+TEST(Training, AnUnknownTransportIsSaidBeforeAnybodyWaits) {
+  const Job job = prepared({});
+  set_rank(job, 0); // nobody else ever comes
+  const std::string plan = job.folder + "/plan.json";
+  reckon_options options = options_for(job, plan);
+  options.transport = "carrier-pigeon";
+  options.join_seconds = 1e9;
+  reckon_session* session = nullptr;
+  EXPECT_EQ(reckon_join(&options, &session), RECKON_UNAVAILABLE);
+  EXPECT_THAT(reckon_error(), HasSubstr("carrier-pigeon"));
+}
+
 TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
   const Job job = prepared({});
   set_rank(job, 0);
@@ -484,6 +497,11 @@ TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
   refused([&](auto& options) { options.workload = "resnet50"; }, "lie otherwise");
   refused([](auto& options) { options.struct_bytes = 8; }, "another version");
   refused([](auto& options) { options.peer_seconds = 1; }, "peer_seconds");
+  constexpr double k_infinite = std::numeric_limits<double>::infinity();
+  for (const double seconds : {std::nan(""), k_infinite, 1e300, 1.1e9, -1.0}) {
+    refused([&](auto& options) { options.peer_seconds = seconds; }, "peer_seconds");
+    refused([&](auto& options) { options.join_seconds = seconds; }, "join_seconds");
+  }
   std::array<std::byte, 128> small{};
   refused(
       [&](auto& options) {

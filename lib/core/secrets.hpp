@@ -7,6 +7,9 @@
 
 namespace reckon {
 
+/// The environment variable with a job's token. Programs that this one starts do not get it.
+inline constexpr const char* k_token_variable = "RECKON_JOB_TOKEN";
+
 /// 64 bits of the system's cryptographic source, which nobody can guess. Throws Error{operation}.
 [[nodiscard]] std::uint64_t secret_number();
 

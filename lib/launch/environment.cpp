@@ -86,7 +86,7 @@ JobEnvironment job_from_variables(const JobVariable& rank, const JobVariable& si
       ++job.master_port;
     }
   }
-  job.token = variable("RECKON_JOB_TOKEN").value_or("");
+  job.token = variable(k_token_variable).value_or("");
   return job;
 }
 

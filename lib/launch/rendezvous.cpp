@@ -224,30 +224,28 @@ void Rendezvous::welcome(Reception::Guest guest, const std::string& digest, Rece
                           "same file",
                           who, plan, own_name(), digest);
   }
-  const bool taken =
-      problem.empty() && m_peers[static_cast<std::size_t>(rank) - 1].connection.open();
+  Peer* const peer = problem.empty() ? &m_peers[static_cast<std::size_t>(rank) - 1] : nullptr;
+  const bool taken = peer != nullptr && peer->connection.open();
   if (taken) {
-    problem =
-        fmt::format("rank {} is already here, from {}; this one from {} is refused", rank,
-                    m_peers[static_cast<std::size_t>(rank) - 1].connection.host, connection.host);
+    problem = fmt::format("rank {} is already here, from {}; this one from {} is refused", rank,
+                          peer->connection.host, connection.host);
   }
   if (!problem.empty()) { // without a token it may be anybody, who ends no job and learns nothing
-    const bool knows_token = !m_job.token.empty();
     connection.host = address;
     reception.refuse(connection, problem);
-    if (knows_token) {
+    if (!m_job.token.empty()) {
       connection.send(MessageKind::give_up, problem);
-    }
-    if (knows_token && !taken) {
-      fail(ErrorKind::operation, problem);
+      if (!taken) {
+        fail(ErrorKind::operation, problem);
+      }
     }
     return;
   }
-  Peer& peer = m_peers[static_cast<std::size_t>(rank) - 1];
-  peer.connection = std::move(connection);
-  peer.connection.send(MessageKind::data, sealed(m_job.token, k_rank_0, text_at(hello, "nonce", ""),
-                                                 dump(Json{{"host", m_host}})));
-  hear(peer); // what it said in the same breath
+  peer->connection = std::move(connection);
+  peer->connection.send(
+      MessageKind::data,
+      sealed(m_job.token, k_rank_0, text_at(hello, "nonce", ""), dump(Json{{"host", m_host}})));
+  hear(*peer); // what it said in the same breath
 }
 
 void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadline_ns) {

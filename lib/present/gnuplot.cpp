@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "present/style.hpp"
 
 #include <fmt/format.h>
@@ -107,6 +108,7 @@ GnuplotProcess::GnuplotProcess(std::string path, int width, int height) : m_path
   std::string name = "gnuplot";
   std::string option = "-d";
   const std::array<char*, 3> arguments{name.data(), option.data(), nullptr};
+  ::unsetenv(k_token_variable);
   const int error =
       posix_spawnp(&m_child, "gnuplot", &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);

@@ -5,6 +5,7 @@
 #include "core/file.hpp"
 #include "core/interrupt.hpp"
 #include "core/json.hpp"
+#include "core/secrets.hpp"
 
 #include <fmt/format.h>
 
@@ -79,6 +80,7 @@ public:
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() == parent && ::dup2(input.get(), STDIN_FILENO) >= 0 &&
           ::dup2(output.get(), STDOUT_FILENO) >= 0 && ::dup2(words.get(), STDERR_FILENO) >= 0) {
+        ::unsetenv(k_token_variable);
         ::execl(program.c_str(), k_simulator, nullptr);
       }
       const std::string_view why = std::strerror(errno);

@@ -10,11 +10,13 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <functional>
 #include <netinet/in.h>
 #include <optional>
 #include <poll.h>
 #include <string>
 #include <sys/socket.h>
+#include <thread>
 #include <utility>
 
 namespace reckon::support {
@@ -101,6 +103,26 @@ private:
 inline Json hello(int rank, int size) {
   return {{"reckon", k_version}, {"rank", rank},    {"size", size},
           {"plan", "plan"},      {"host", "ghost"}, {"nonce", "mine"}};
+}
+
+/// What rank 0 of a job of `size` throws while `body(port)` plays the others.
+[[nodiscard]] inline std::string error_of_root(int size, const std::function<void(int port)>& body,
+                                               Seconds peer_limit = k_default_peer_limit) {
+  Listener listener = listen_locally();
+  const int port = listener.port;
+  std::string error;
+  std::jthread root([&] {
+    try {
+      Rendezvous r(job(0, size, port), "plan", k_limit, std::move(listener.socket), peer_limit);
+      static_cast<void>(r.all_gather("", k_limit));
+    } catch (const Error& e) {
+      error = e.what();
+      EXPECT_EQ(e.kind(), ErrorKind::operation);
+    }
+  });
+  body(port);
+  root.join();
+  return error;
 }
 
 } // namespace reckon::support

@@ -27,6 +27,7 @@
 namespace reckon {
 namespace {
 
+using support::error_of_root;
 using support::hello;
 using support::job;
 using support::joined;
@@ -130,26 +131,6 @@ TEST(Rendezvous, NobodyThereIsSaidInTime) {
   EXPECT_THAT(wait(1, 2, port, Fd()), test::Says("127.0.0.1"));
   Listener lonely = listen_locally();
   EXPECT_THAT(wait(0, 3, lonely.port, std::move(lonely.socket)), test::Says("within 200"));
-}
-
-/// What rank 0 of a job of `size` throws while `body(port)` plays the others.
-std::string error_of_root(int size, const std::function<void(int port)>& body,
-                          Seconds peer_limit = k_default_peer_limit) {
-  Listener listener = listen_locally();
-  const int port = listener.port;
-  std::string error;
-  std::jthread root([&] {
-    try {
-      Rendezvous r(job(0, size, port), "plan", k_limit, std::move(listener.socket), peer_limit);
-      static_cast<void>(r.all_gather("", k_limit));
-    } catch (const Error& e) {
-      error = e.what();
-      EXPECT_EQ(e.kind(), ErrorKind::operation);
-    }
-  });
-  body(port);
-  root.join();
-  return error;
 }
 
 TEST(Rendezvous, ATakenRankIsRefusedAndTheJobGoesOn) {

@@ -19,23 +19,13 @@
 namespace reckon {
 namespace {
 
+using support::error_of_root;
 using support::hello;
-using support::job;
 using support::joined;
 using support::k_limit;
-using support::peer_error_of;
 using support::Puppet;
 
 TEST(Strangers, OfEveryKindDoNotHarmTheJob) {
-  Listener listener = listen_locally();
-  const int port = listener.port;
-  std::string error;
-  std::jthread root([&] {
-    error = peer_error_of([&] {
-      Rendezvous r = joined(0, 2, port, std::move(listener.socket));
-      EXPECT_THAT(r.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
-    });
-  });
   const auto framed = [](const std::string& text) { // kind, length in 4 bytes, text
     return std::string{'d', static_cast<char>(text.size()), 0, 0, 0} + text;
   };
@@ -54,17 +44,15 @@ TEST(Strangers, OfEveryKindDoNotHarmTheJob) {
                   "bye",
                   8),
   };
-  // More than rank 0 keeps at a time, so that silent ones have to make room.
   std::vector<Puppet> strangers;
-  for (int i = 0; i < 200; ++i) {
-    strangers.push_back(Puppet::calling(port));
-    strangers.back().say_raw(words[static_cast<std::size_t>(i) % words.size()]);
-  }
-  {
-    Rendezvous peer = joined(1, 2, port);
-    EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
-  }
-  root.join();
+  const std::string error = error_of_root(2, [&](int port) {
+    for (int i = 0; i < 200; ++i) { // more than rank 0 keeps, so that silent ones have to make room
+      strangers.push_back(Puppet::calling(port));
+      strangers.back().say_raw(words[static_cast<std::size_t>(i) % words.size()]);
+    }
+    Rendezvous rank = joined(1, 2, port);
+    EXPECT_THAT(rank.all_gather("b", k_limit), testing::ElementsAre("", "b"));
+  });
   EXPECT_EQ(error, "");
   for (Puppet& stranger : strangers) {
     const Message challenge = stranger.hear();
@@ -81,7 +69,7 @@ std::vector<std::string> errors_after(const std::function<void(int port)>& first
   const int port = listener.port;
   std::vector<std::string> errors(2);
   const auto rank = [&](int number, Fd socket) {
-    JobEnvironment environment = job(number, 2, port);
+    JobEnvironment environment = support::job(number, 2, port);
     environment.token = token;
     try {
       Rendezvous r(environment, "plan", k_limit, std::move(socket));
@@ -135,7 +123,7 @@ TEST(Strangers, CannotSayAgainWhatARankHasSaid) {
 TEST(Strangers, CannotPoseAsRank0) {
   const Listener listener = listen_locally();
   std::string error;
-  std::jthread rank([&] { error = peer_error_of([&] { joined(1, 2, listener.port); }); });
+  std::jthread rank([&] { error = support::peer_error_of([&] { joined(1, 2, listener.port); }); });
   Puppet::called(listener).welcome("another secret");
   rank.join();
   EXPECT_THAT(error, test::Says("RECKON_JOB_TOKEN"));
@@ -182,20 +170,12 @@ TEST(Strangers, InAFloodKeepNoRankOut) {
 
 TEST(Strangers, ARanksSignsOfLifeHaveNoText) {
   for (const char kind : {'h', 'w', 'b'}) {
-    Listener listener = listen_locally();
-    const int port = listener.port;
-    std::string error;
-    std::jthread root([&] {
-      error = peer_error_of([&] {
-        Rendezvous r = joined(0, 2, port, std::move(listener.socket));
-        static_cast<void>(r.all_gather("", k_limit));
-      });
+    const std::string error = error_of_root(2, [&](int port) {
+      Puppet rank = Puppet::calling(port);
+      rank.introduce(hello(1, 2));
+      EXPECT_EQ(rank.hear().kind, MessageKind::data);
+      rank.say_raw(std::string{kind, 0, 0, 0, 64}); // a gigabyte would follow
     });
-    Puppet rank = Puppet::calling(port);
-    rank.introduce(hello(1, 2));
-    EXPECT_EQ(rank.hear().kind, MessageKind::data);
-    rank.say_raw(std::string{kind, 0, 0, 0, 64}); // a gigabyte would follow
-    root.join();
     EXPECT_THAT(error, testing::HasSubstr("rank 1 (ghost) died")) << kind;
   }
 }

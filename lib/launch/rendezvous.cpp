@@ -107,8 +107,7 @@ Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds li
                            [this](const std::stop_token& stop) { keep_watch(stop); });
     measure_clock(limit);
   } catch (const std::exception& e) { // those who are here already learn why
-    const bool left = m_cancel.stop_requested() && m_job.rank == 0;
-    give_up(left ? fmt::format("{} gave up before all had joined", own_name()) : e.what());
+    give_up(e);
     throw;
   }
 }
@@ -236,7 +235,7 @@ void Rendezvous::welcome(Reception::Guest guest, const std::string& digest, Rece
     if (!m_job.token.empty()) {
       connection.send(MessageKind::give_up, problem);
       if (!taken) {
-        fail(ErrorKind::operation, problem);
+        raise(problem);
       }
     }
     return;
@@ -627,10 +626,12 @@ void Rendezvous::farewell() {
   }
 }
 
-void Rendezvous::give_up(const std::string& why) noexcept {
+void Rendezvous::give_up(const std::exception& cause) noexcept {
   try {
     const std::lock_guard lock(m_mutex);
-    declare(why);
+    // Rank 0 puts the names of others before what they say, and nobody puts its own.
+    const bool own = m_job.rank == 0 && dynamic_cast<const PeerError*>(&cause) == nullptr;
+    declare(own ? fmt::format("{} gave up: {}", own_name(), cause.what()) : cause.what());
     for (Peer& peer : m_peers) {
       peer.connection.flush();
       peer.connection.end_sending();

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <poll.h>
@@ -94,8 +95,9 @@ public:
   [[nodiscard]] Seconds peer_limit() const {
     return Seconds(static_cast<double>(m_peer_limit_ns) * 1e-9);
   }
-  /// Tells everybody why this rank gives up. Never throws.
-  void give_up(const std::string& why) noexcept;
+  /// Tells everybody why this rank gives up, in words that name the rank that `cause` is of. Never
+  /// throws.
+  void give_up(const std::exception& cause) noexcept;
 
   /// The offset from this machine's monotonic_ns() to rank 0's, and its possible error.
   struct ClockOffset {

@@ -650,7 +650,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
       }
       // In the middle of a step: the others cannot be told in its words any more.
       result.interrupted = true;
-      rendezvous.give_up("rank 0 was interrupted");
+      rendezvous.give_up(Error(ErrorKind::operation, "interrupted"));
     }
     const auto [bisection, full] = coordinator.verdict();
     coordinator.make_cells(list.machines, result.interrupted);
@@ -671,7 +671,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     describe_probe(result, options, list.estimate, coordinator.spent());
     return result;
   } catch (const std::exception& error) {
-    rendezvous.give_up(error.what());
+    rendezvous.give_up(error);
     throw;
   }
 }

@@ -486,7 +486,7 @@ JobResult run_rank(Rendezvous& rendezvous, const JobSchedules& schedules, const 
   try {
     return Rank(rendezvous, schedules, options).run(progress);
   } catch (const std::exception& e) {
-    rendezvous.give_up(e.what());
+    rendezvous.give_up(e);
     throw;
   }
 }

@@ -192,18 +192,17 @@ void Training::conduct(JobEnvironment job) noexcept {
     m_left = true;
     m_changed.notify_all();
   } catch (const std::exception& e) {
-    std::string why = e.what();
+    std::optional<Error> abandoned;
     {
       const std::lock_guard lock(m_mutex);
       m_failure = std::current_exception();
-      why = m_cancel.stop_requested() ? m_why : why;
+      if (m_cancel.stop_requested()) {
+        abandoned.emplace(ErrorKind::operation, m_why);
+      }
       m_changed.notify_all();
     }
     if (m_rendezvous) {
-      // Rank 0 names the ranks that give up; its own word reaches the others as it is.
-      const bool own = dynamic_cast<const PeerError*>(&e) == nullptr && rank() == 0;
-      m_rendezvous->give_up(own ? fmt::format("{} gave up: {}", m_rendezvous->own_name(), why)
-                                : why);
+      m_rendezvous->give_up(abandoned ? *abandoned : e);
     }
     if (m_engine->staging) {
       constexpr std::chrono::seconds k_limit{1}; // a lane that hangs does so in a transport

@@ -53,7 +53,7 @@ std::vector<std::string> run_ranks(int size, Body body,
           try {
             body(rendezvous);
           } catch (const Error& e) {
-            rendezvous.give_up(e.what());
+            rendezvous.give_up(e);
             throw;
           }
         } catch (const Error& e) {
@@ -104,14 +104,19 @@ TEST(Rendezvous, ARankThatLeavesIsNamedByAllOthers) {
 }
 
 TEST(Rendezvous, AReasonToGiveUpReachesEverybody) {
-  const auto errors = run_ranks(3, [](Rendezvous& r) {
-    if (r.rank() == 1) {
-      fail(ErrorKind::unavailable, "no memory on rank 1");
+  for (const int guilty : {0, 1}) {
+    const auto errors = run_ranks(3, [&](Rendezvous& r) {
+      if (r.rank() == guilty) {
+        fail(ErrorKind::unavailable, "no memory here");
+      }
+      static_cast<void>(r.all_gather("", k_limit));
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string& error = errors[static_cast<std::size_t>(rank)];
+      EXPECT_THAT(error, test::Says("memory"));
+      EXPECT_THAT(error, testing::StartsWith(rank == guilty ? "no memory"
+                                                            : fmt::format("rank {} (", guilty)));
     }
-    static_cast<void>(r.all_gather("", k_limit));
-  });
-  for (const std::string& e : errors) {
-    EXPECT_THAT(e, test::Says("memory"));
   }
 }
 
@@ -275,7 +280,7 @@ TEST(Rendezvous, NewsPassThroughRank0WhileItComputes) {
   std::jthread quitter([&] {
     Rendezvous r = joined(2, 3, port);
     here.arrive_and_wait();
-    r.give_up("out of memory");
+    r.give_up(Error(ErrorKind::operation, "out of memory"));
   });
   std::jthread listening([&] {
     Rendezvous r = joined(1, 3, port);

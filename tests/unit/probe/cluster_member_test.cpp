@@ -65,7 +65,7 @@ TEST(ClusterMember, AWriteThatFailsBecauseOfADeathIsNoReasonOfItsOwn) {
       failed.wait();
       std::this_thread::sleep_for(std::chrono::milliseconds(300)); // what rank 1 says comes first
     } catch (const Error& e) {
-      rendezvous.give_up(e.what());
+      rendezvous.give_up(e);
       throw;
     }
     throw Error(ErrorKind::operation, "dead");

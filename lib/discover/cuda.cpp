@@ -2,8 +2,8 @@
 #include "discover/cuda.hpp"
 
 #ifdef RECKON_HAVE_CUDA
+#include "core/child.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/json.hpp"
 
 #include <cuda_runtime_api.h>
@@ -12,10 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #endif
 
 namespace reckon {
@@ -104,43 +100,15 @@ CudaGpus decode(const std::string& text) {
 
 /// ask_cuda() in a process of its own.
 CudaGpus ask_in_child() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    fail_errno("pipe", errno);
-  }
-  const Fd reads(ends[0]);
-  Fd writes(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) {
-    fail_errno("fork", errno);
-  }
-  if (child == 0) {
-    const std::string text = encode(ask_cuda());
-    const bool told =
-        ::write(writes.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::_exit(told ? 0 : 1);
-  }
-  writes = Fd();
-  std::string text;
-  std::array<char, 4096> part{};
-  for (ssize_t got = 1; got != 0;) {
-    got = ::read(reads.get(), part.data(), part.size());
-    if (got < 0 && errno != EINTR) {
-      fail_errno("read(pipe)", errno);
-    }
-    text.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) {
+  constexpr Seconds k_limit{
+      120}; // a driver that no process keeps loaded takes seconds for each GPU
+  try {
+    return decode(answer_of_child([] { return encode(ask_cuda()); }, k_limit));
+  } catch (const Error& error) {
     CudaGpus none;
-    none.why_none = WIFSIGNALED(status) ? fmt::format("a process that asked CUDA died of signal {}",
-                                                      WTERMSIG(status))
-                                        : "a process that asked CUDA failed";
+    none.why_none = fmt::format("a process that asks CUDA: {}", error.what());
     return none;
   }
-  return decode(text);
 }
 
 } // namespace

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "movers/fabric.hpp"
 
+#include "core/child.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/json.hpp"
 #include "core/whole_number.hpp"
 #include "movers/fabric_lane.hpp"
 #include "movers/fabric_ports.hpp"
 #include "movers/handle.hpp"
 #include "movers/mailbox.hpp"
+#include "movers/shared_names.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -23,10 +23,6 @@
 #include <optional>
 #include <thread>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace reckon {
@@ -37,25 +33,10 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t k_api = FI_VERSION(1, 17);
 constexpr auto k_connect_limit = 60s; // without any sign of life from any peer
 
-/// Why no memory can be shared by name, which libfabric's shm does; nothing when it can.
-std::optional<std::string> no_shared_memory() {
-  const std::string name = fmt::format("/reckon-{}", ::getpid());
-  const Fd memory(::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const int error = errno;
-  if (memory) {
-    ::shm_unlink(name.c_str());
-    return std::nullopt;
-  }
-  if (error == EEXIST) { // another process could
-    return std::nullopt;
-  }
-  return fmt::format("shm_open in /dev/shm: {}", std::generic_category().message(error));
-}
-
 /// Providers that can do it on paper and are left out all the same.
 std::optional<std::string> left_out(const std::string& provider) {
   if (provider == "shm") {
-    return no_shared_memory();
+    return why_no_shared_memory();
   }
   if (provider == "sockets") {
     return "deprecated by libfabric, and stops moving after some hundred writes with data";
@@ -171,6 +152,9 @@ public:
       fail(ErrorKind::unavailable, fmt::format("{}: {}", transport, *reason));
     }
     suit_soft_rdma(transport);
+    if (transport == "shm") {
+      remove_names_of_the_dead();
+    }
     m_all = query();
     m_infos = named(m_all.get(), transport);
     if (m_infos.empty()) {
@@ -459,65 +443,20 @@ std::string describe_providers() {
   return text;
 }
 
-/// What `describe` says in a child process; a line "fabric: ..." when that does not work.
+/// describe_providers() in a child process; a line "fabric: ..." when that does not work.
 ///
 /// libfabric keeps what its providers open at the first call, and a verbs endpoint made in a forked
 /// child of a process that has called it never connects (seen with libfabric 1.17 and Soft-RoCE).
 /// So the process that starts ranks must not call it itself. It also stays free of the signal
 /// handlers that the shm provider installs.
-std::string told_by_child(std::string (*describe)()) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return fmt::format("fabric: pipe: {}\n", std::generic_category().message(errno));
+std::string providers_told_by_child() {
+  constexpr Seconds k_limit{10}; // it takes less than one
+  try {
+    return answer_of_child(&describe_providers, k_limit);
+  } catch (const Error& error) {
+    return fmt::format("fabric: looking for providers: {}; try FI_PROVIDER=tcp,shm\n",
+                       error.what());
   }
-  const Fd from(ends[0]);
-  Fd to(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) {
-    return fmt::format("fabric: fork: {}\n", std::generic_category().message(errno));
-  }
-  if (child == 0) {
-    std::string text;
-    try {
-      text = describe();
-    } catch (const std::exception& error) {
-      text = fmt::format("fabric: {}\n", error.what());
-    }
-    const ssize_t written =
-        ::write(to.get(), text.data(), text.size()); // shorter than a pipe holds
-    ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
-  }
-  to = Fd();
-  std::string text;
-  constexpr int k_limit_ms = 30'000;
-  pollfd polled{from.get(), POLLIN, 0};
-  for (;;) {
-    const int ready = ::poll(&polled, 1, k_limit_ms);
-    if (ready < 0 && errno == EINTR) {
-      continue;
-    }
-    std::array<char, 4096> piece;
-    const ssize_t n = ready > 0 ? ::read(from.get(), piece.data(), piece.size()) : 0;
-    if (n <= 0) {
-      break;
-    }
-    text.append(piece.data(), static_cast<std::size_t>(n));
-  }
-  int status = 0;
-  if (::waitpid(child, &status, WNOHANG) == 0) {
-    // Either about to end, its end of the pipe being closed, or stuck in a provider.
-    if ((polled.revents & POLLHUP) == 0) {
-      ::kill(child, SIGKILL);
-    }
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  if (WIFSIGNALED(status)) {
-    return fmt::format(
-        "fabric: looking for providers ended with signal {}; try FI_PROVIDER=tcp,shm\n",
-        WTERMSIG(status));
-  }
-  return text;
 }
 
 } // namespace
@@ -541,7 +480,7 @@ std::vector<std::string> fabric_transports(std::vector<std::string>* why_not) {
     }
     return names;
   }
-  std::string text = told_by_child(&describe_providers);
+  std::string text = providers_told_by_child();
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string line = text.substr(0, end);

@@ -10,6 +10,7 @@
 #include "movers/handle.hpp"
 #include "movers/libfabric.hpp"
 #include "movers/mover.hpp"
+#include "movers/shared_names.hpp"
 
 #include <fmt/format.h>
 #include <rdma/fabric.h>
@@ -21,6 +22,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +40,8 @@ namespace reckon {
 inline constexpr std::size_t k_max_in_flight = 512;
 inline constexpr std::size_t k_cq_entries =
     4096; // below the 32767 of Soft-RoCE with room for rxm's factor
+
+inline constexpr std::string_view k_scheme = "fi_shm://"; ///< before names of the shm provider
 
 inline bool over_verbs(const std::string& provider) {
   return provider.rfind("verbs", 0) == 0;
@@ -115,6 +120,12 @@ public:
     fid_av* av = nullptr;
     check_fi(fi_av_open(domain, &av_attributes, &av, nullptr), attempt("fi_av_open"));
     m_av.reset(av);
+    if (m_provider == "shm") { // else the process' number, which anybody can take first
+      std::free(m_info->src_addr);
+      const std::string name = std::string(k_scheme) + new_shared_name();
+      m_info->src_addr = ::strdup(name.c_str());
+      m_info->src_addrlen = name.size() + 1;
+    }
     fid_ep* ep = nullptr;
     check_fi(fi_endpoint(domain, m_info.get(), &ep, nullptr), attempt("fi_endpoint"));
     m_ep.reset(ep);
@@ -243,7 +254,6 @@ public:
   /// killed process never reaches. Once every peer has mapped the segment nobody needs the name.
   /// Its signal handlers unlink it as well.
   void forget_name() {
-    constexpr std::string_view k_scheme = "fi_shm://";
     const std::vector<unsigned char> bytes = name();
     const std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), 0));
     if (m_provider == "shm" && text.rfind(k_scheme, 0) == 0) {

@@ -8,11 +8,11 @@
 namespace reckon {
 
 void fail(ErrorKind kind, const std::string& message) {
-  throw Error(kind, message);
+  throw Error(kind, one_line(message));
 }
 
 void fail_errno(const std::string& attempt, int error_number) {
-  throw Error(ErrorKind::operation, attempt + ": " + std::generic_category().message(error_number));
+  fail(ErrorKind::operation, attempt + ": " + std::generic_category().message(error_number));
 }
 
 std::string one_line(std::string_view text) {

@@ -52,9 +52,14 @@ std::string fields_to_text(const PeerFields& fields) {
 void fields_from_text(const PeerFields& fields, const std::string& text,
                       const std::string& sender) {
   const auto refuse = [&](const std::string& why) {
-    throw PeerError(fmt::format("{} sent a message that cannot be read: {}", sender, why));
+    throw PeerError(
+        fmt::format("{} sent a message that cannot be read: {}", sender, one_line(why)));
   };
-  const Json json = Json::parse(text, nullptr, false);
+  Json json;
+  try {
+    json = parse_json(text, sender); // with a limit of depth: what is refused is written below
+  } catch (const Error&) {           // stays null
+  }
   if (!json.is_object()) {
     refuse("it is no JSON object");
   }

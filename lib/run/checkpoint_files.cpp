@@ -125,7 +125,10 @@ SealedFile read_sealed(const std::string& path) {
   if (line == std::string_view::npos) {
     refuse(path, fmt::format("is torn: it has {} bytes and no header", all.size()));
   }
-  file.header = Json::parse(all.substr(0, line), nullptr, false);
+  try {
+    file.header = parse_json(all.substr(0, line), path); // with a limit of depth
+  } catch (const Error&) {                               // stays null
+  }
   if (!file.header.is_object() || !file.header.contains("bytes") ||
       !file.header["bytes"].is_number_unsigned()) {
     refuse(path, "is corrupted: its first line is no header");

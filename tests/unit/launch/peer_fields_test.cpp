@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <thread>
 
 namespace reckon {
@@ -90,6 +91,26 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"counts", "[-1]", "'counts' is [-1]"},
                     Refused{"texts", "[0]", "'texts' is [0]"},
                     Refused{"more", "0", "'more' is not known here"}));
+
+TEST(PeerFields, WhatIsRefusedIsShownInOneLineHoweverItWasSent) {
+  // 100,000 levels of lists exhaust the stack of what writes them; names may hold a terminal's
+  // commands.
+  constexpr std::size_t k_levels = 100'000;
+  const std::string deep = std::string(k_levels, '[') + std::string(k_levels, ']');
+  for (const auto& [text, words] : std::map<std::string, std::string>{
+           {R"({"yes":)" + deep + "}", "it is no JSON object"},
+           {R"({"yes":true,"whole":1,"count":1,"number":1,"text":"","counts":[],"texts":[],)"
+            R"("\u001b[2J":1})",
+            R"('\u001b[2J' is not known here)"}}) {
+    Everything got;
+    try {
+      fields_from_text(got.fields(), text, "rank 3");
+      ADD_FAILURE() << "no error";
+    } catch (const PeerError& e) {
+      EXPECT_EQ(std::string(e.what()), "rank 3 sent a message that cannot be read: " + words);
+    }
+  }
+}
 
 TEST(PeerFields, NonsenseNamesTheRankThatSaidItAtEveryRank) {
   for (const std::string nonsense : {"", "{", "[1, 2]", "null", "\xff"}) {

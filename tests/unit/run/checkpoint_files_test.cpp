@@ -102,6 +102,20 @@ TEST_F(CheckpointFiles, AnyFlippedBitIsFound) {
   }
 }
 
+TEST_F(CheckpointFiles, AHeaderNestedDeeperThanAnyIsRefused) {
+  // Its text would be part of a message, and writing it would exhaust the stack.
+  constexpr std::size_t k_levels = 100'000;
+  const std::string header =
+      R"({"schema":"reckon/checkpoint","schema_version":1,"step":7,"bytes":0,"ranks":)" +
+      std::string(k_levels, '[') + std::string(k_levels, ']') + "}\n";
+  put(header + digest_of(header) + "\n");
+  std::filesystem::rename(m_folder.part(7, 2), m_folder.manifest(7));
+  bool foreign = true;
+  EXPECT_THAT(test::refusal([&] { return read_manifest(m_folder, m_job, 7, foreign); }),
+              HasSubstr("is corrupted"));
+  EXPECT_FALSE(foreign);
+}
+
 TEST_F(CheckpointFiles, ZeroesInPlaceOfABlockAreFound) {
   // What some file systems leave where a block was announced and not written.
   const std::string digest = write();

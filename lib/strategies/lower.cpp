@@ -12,6 +12,12 @@
 namespace reckon {
 
 Schedule lower(const Plan& plan) {
+  constexpr double k_longest_s = 1000; // a straggler's, a million times as long, still has a number
+  if (plan.passes && !(plan.passes->total_seconds() <= k_longest_s)) {
+    fail(ErrorKind::input, fmt::format("the passes of one iteration take {} s; at most {} s can be "
+                                       "planned; give their time in seconds",
+                                       plan.passes->total_seconds(), k_longest_s));
+  }
   if ((plan.groups > 0 || !plan.machine_trees.empty()) &&
       (!plan.trees.empty() || plan.torus || plan.strategy == "ring" || plan.sums_in_place ||
        plan.asynchronous)) {

@@ -22,7 +22,8 @@ namespace reckon {
 /// (reduce-scatter), then round again into every gradient (all-gather). A rank starts its i-th part
 /// of a lane when the sum of its (i - window_parts)-th has come back.
 ///
-/// Throws Error{input} when the plan's parts are too many for 32-bit tags.
+/// Throws Error{input} when the plan's parts are too many for 32-bit tags, or its passes take more
+/// than 1000 s.
 [[nodiscard]] Schedule lower(const Plan& plan);
 
 } // namespace reckon

@@ -2,8 +2,8 @@
 //
 // One program for all targets. With libFuzzer it takes its options and folders, and beside them
 // --target=NAME; alone --list or, with a target, --seeds=FOLDER, which writes its seeds there. As a
-// test, CORPUS [NAME...], it runs targets on their seeds, on the files of CORPUS/NAME, and on
-// changes of both.
+// test, CORPUS CHANGES [NAME...], it runs targets on their seeds, on the files of CORPUS/NAME, and
+// on so many changes of each of them that is JSON.
 #include "target.hpp"
 
 #include "core/file.hpp"
@@ -53,7 +53,6 @@ void broken(const std::string& what) {
 }
 
 void check_message(const Error& error, std::string_view file) {
-  std::fprintf(stderr, "refused: %s\n", error.what());
   if (!std::string_view(error.what()).starts_with(file)) {
     broken(std::string("a message names no file: ") + error.what());
   }
@@ -156,8 +155,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 int main(int argc, char** argv) {
   using namespace reckon;
-  constexpr int k_changes = 20; // of each input that is JSON
-  const std::vector<std::string_view> names(argv + std::min(argc, 2), argv + argc);
+  const std::string corpus = argc > 1 ? argv[1] : "";
+  const int changes = argc > 2 ? std::atoi(argv[2]) : 0; // of each input that is JSON
+  const std::vector<std::string_view> names(argv + std::min(argc, 3), argv + argc);
   set_log_level(LogLevel::error);
   try {
     for (const fuzz::Target& target : fuzz::all_targets()) {
@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
         continue;
       }
       std::vector<std::string> inputs =
-          fuzz::contents_of(fmt::format("{}/{}", argc > 1 ? argv[1] : "", target.name));
+          fuzz::contents_of(fmt::format("{}/{}", corpus, target.name));
       std::ranges::move(target.seeds ? target.seeds() : std::vector<std::string>{""},
                         std::back_inserter(inputs));
       std::mt19937_64 random(20261130);
@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
       };
       for (const std::string& input : inputs) {
         run(input);
-        for (int i = 0; target.json && i < k_changes; ++i) {
+        for (int i = 0; target.json && i < changes; ++i) {
           run(fuzz::with_changes(input, random));
         }
       }

@@ -303,6 +303,25 @@ private:
   std::map<void (*)(Visitor&, void*), std::vector<std::string>> m_known;
 };
 
+/// A text as canonical() writes it, so that what is too long then is refused before: bytes that are
+/// not UTF-8 become U+FFFD, which is longer.
+Json as_written(const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](char c) { return (c & 0x80) == 0; });
+  return plain ? Json(text)
+               : Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+Json as_written(const std::map<std::string, std::string>& texts) {
+  Json json = Json::object();
+  for (const auto& [name, text] : texts) {
+    json[as_written(name).get<std::string>()] = as_written(text);
+  }
+  return json;
+}
+template <class T>
+Json as_written(const T& value) {
+  return value;
+}
+
 class Writer : public Visitor {
 public:
   explicit Writer(RepeatWriter& across) : m_across(across) {}
@@ -375,7 +394,7 @@ private:
   }
   template <class T>
   static Json json(const T* of, const Rule&) {
-    return *of;
+    return as_written(*of);
   }
 
   RepeatWriter& m_across;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 namespace reckon {
@@ -148,6 +149,16 @@ Schedule with_fixed_point(const Schedule& sums, const Plan& plan) {
   result.fixed.exponent = plan.fixed_point->exponent;
   result.fixed.limit = fixed_point_limit(plan.fixed_point->bits, workers);
   result.fixed.gradient_bound = plan.fixed_point->gradient_bound;
+  const double most = static_cast<double>(workers) * result.fixed.gradient_bound;
+  if (result.fixed.limit < 1 || most > static_cast<double>(std::numeric_limits<float>::max()) ||
+      result.fixed.exponent >
+          fixed_point_exponent(result.fixed.limit, result.fixed.gradient_bound)) {
+    fail(ErrorKind::input,
+         fmt::format("sums of {} gradients of up to {} overflow {} bits with /fixed_point/exponent "
+                     "{}; plan again",
+                     workers, result.fixed.gradient_bound, plan.fixed_point->bits,
+                     result.fixed.exponent));
+  }
   const auto in_place = [&](OpKind kind) {
     return [&plan, &result, kind](std::uint32_t /*rank*/, std::uint32_t p) {
       return Op{.kind = kind,

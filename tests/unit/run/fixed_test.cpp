@@ -123,6 +123,13 @@ TEST(FixedPoint, TheCheckerFindsNumbersThatAreAddedAsWholeOnes) {
 
 TEST(FixedPoint, WhatDoesNotFitIsRefused) {
   EXPECT_ERROR(plan_of({"ps_colocated", 5}, 3)); // 3 / 5 = 0
+  Plan plan = plan_of({"ps_colocated", 3}, 16);
+  ++plan.fixed_point->exponent; // by hand: a gradient near the bound would be cut off
+  EXPECT_ERROR(lower(plan));
+  plan.fixed_point->exponent -= 2; // coarser than it could be, and right
+  EXPECT_EQ(test::fault_of(lower(plan)), "");
+  plan.fixed_point->bits = 2; // 1 / 3 = 0
+  EXPECT_ERROR(lower(plan));
 }
 
 } // namespace

@@ -341,5 +341,16 @@ TEST(Lower, RefusesMorePartsThanTagsCanName) {
   EXPECT_ERROR(lower(plan));
 }
 
+TEST(Lower, RefusesPassesWhoseNanosecondsHaveNoNumber) {
+  PlanOptions options{.strategy = "ring"};
+  options.backward_seconds = 500;
+  Plan plan = plan_for(cluster(1e9, 1e9), odd_workload(), 2, 0, options);
+  ASSERT_EQ(plan.passes->total_seconds(), 500);
+  plan.passes->forward_seconds.back() = 501;
+  EXPECT_ERROR(lower(plan));
+  plan.passes->forward_seconds.back() = 1e300;
+  EXPECT_ERROR(lower(plan));
+}
+
 } // namespace
 } // namespace reckon

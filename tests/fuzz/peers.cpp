@@ -8,9 +8,9 @@
 #include "core/version.hpp"
 #include "launch/connection.hpp"
 #include "launch/environment.hpp"
-#include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
 #include "run/checkpoint_files.hpp"
+#include "support/every_peer_field.hpp"
 
 #include <fmt/format.h>
 
@@ -77,23 +77,8 @@ bool read_frames(std::string_view bytes) {
   return at > 0;
 }
 
-/// A message with a field of each type.
-struct AllFields {
-  bool yes = false;
-  std::int64_t whole = 0;
-  std::uint64_t count = 0;
-  double number = 0;
-  std::string text;
-  std::vector<std::uint64_t> counts;
-  std::vector<std::string> texts;
-  [[nodiscard]] PeerFields fields() {
-    return {{"yes", &yes},   {"whole", &whole},   {"count", &count}, {"number", &number},
-            {"text", &text}, {"counts", &counts}, {"texts", &texts}};
-  }
-};
-
 bool read_peer_message(std::string_view bytes) {
-  AllFields message;
+  test::EveryPeerField message;
   const auto read = [&](const std::string& text) {
     return value_or_refusal(
         [&] {
@@ -316,7 +301,7 @@ std::vector<Target> peer_targets() {
          return std::vector{"\x01" + good_rank(), "\x02" + good_rank()};
        }},
       {"peer-message", read_peer_message,
-       [] { return std::vector{fields_to_text(AllFields().fields())}; }, true},
+       [] { return std::vector{fields_to_text(test::EveryPeerField().fields())}; }, true},
       {"rendezvous", join_rank_0, [] { return std::vector{good_rank()}; }},
       {"rank-0", join_as_rank_1, [] { return std::vector{good_root()}; }},
       {"environment", read_environment},

@@ -2,6 +2,7 @@
 #include "launch/peer_fields.hpp"
 
 #include "launch/sockets.hpp"
+#include "support/every_peer_field.hpp"
 #include "support/local_job.hpp"
 
 #include <gmock/gmock.h>
@@ -14,20 +15,7 @@
 namespace reckon {
 namespace {
 
-struct Everything {
-  bool yes = false;
-  std::int64_t whole = 0;
-  std::uint64_t count = 0;
-  double number = 0;
-  std::string text;
-  std::vector<std::uint64_t> counts;
-  std::vector<std::string> texts;
-  [[nodiscard]] PeerFields fields() {
-    return {{"yes", &yes},   {"whole", &whole},   {"count", &count}, {"number", &number},
-            {"text", &text}, {"counts", &counts}, {"texts", &texts}};
-  }
-  bool operator==(const Everything&) const = default;
-};
+using Everything = test::EveryPeerField;
 
 TEST(PeerFields, AreReadAsTheyWereWritten) {
   Everything sent{true,

@@ -207,7 +207,7 @@ void check_parts(const Plan& plan, const JsonView& view) {
   check_cover(view, parts, plan.runs);
 }
 
-/// The parents of all ranks: -1, or the number of a rank.
+/// The parents of all ranks: -1, or the number of a rank, and no way up comes back to where it was.
 void check_parents(const std::vector<std::int64_t>& parents, const JsonView& view,
                    std::size_t ranks) {
   for (std::size_t i = 0; i < parents.size(); ++i) {
@@ -217,6 +217,18 @@ void check_parents(const std::vector<std::int64_t>& parents, const JsonView& vie
   }
   if (parents.size() != ranks) {
     view.fail(fmt::format("has {} entries for {} ranks", parents.size(), ranks));
+  }
+  std::vector<std::size_t> came_from(ranks, ranks); // by rank: whose way up was here first
+  for (std::size_t i = 0; i < ranks; ++i) {
+    std::size_t at = i;
+    while (parents[at] >= 0 && static_cast<std::size_t>(parents[at]) != at &&
+           came_from[at] == ranks) {
+      came_from[at] = i;
+      at = static_cast<std::size_t>(parents[at]);
+    }
+    if (came_from[at] == i) {
+      source_of(view, at).fail("leads round in a circle; every way must end at the tree's root");
+    }
   }
 }
 

@@ -25,7 +25,9 @@ std::uint64_t slot_bytes(const Plan& plan) {
 }
 
 PlanTrees::PlanTrees(const Plan& plan, Windows windows)
-    : m_plan(plan), m_trees(plan), m_window(std::max<std::uint64_t>(1, plan.window_parts)),
+    : m_plan(plan), m_trees(plan),
+      m_window(std::clamp<std::uint64_t>(plan.window_parts, 1,
+                                         std::max<std::size_t>(1, plan.parts.size()))),
       m_slot_bytes(slot_bytes(plan)),
       m_lives(m_trees.listed() && windows == Windows::of_trees &&
               std::ranges::all_of(plan.trees,

@@ -6,6 +6,7 @@
 
 #include "core/json.hpp"
 #include "documents/json.hpp"
+#include "planning/request.hpp"
 #include "run/checks.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/forest/planner.hpp"
@@ -124,7 +125,7 @@ std::vector<Plan> plans_of_shares() {
   return plans;
 }
 
-/// Trees of each collective, in one machine; two rings of memory devices; a torus.
+/// Trees of each collective, in one machine; two rings of memory devices.
 std::vector<Plan> plans_of_trees() {
   std::vector<Plan> plans;
   std::mt19937_64 random(7);
@@ -151,9 +152,33 @@ std::vector<Plan> plans_of_trees() {
   return plans;
 }
 
+/// Machines of eight GPUs whose heads sum first; a torus.
+std::vector<Plan> plans_of_requests() {
+  std::vector<Plan> plans;
+  const auto add = [&](const std::string& profile, const std::string& strategy, auto change) {
+    PlanRequest request;
+    request.options = short_parts();
+    request.options.strategy = strategy;
+    change(request);
+    const PlanDocuments documents{test::shipped_profile(profile),
+                                  test::workload(few_parameters()),
+                                  std::nullopt,
+                                  {"p", digest_of("p")},
+                                  {"w", digest_of("w")},
+                                  std::nullopt};
+    plans.push_back(plan_as_asked(documents, request));
+  };
+  add("h100-cluster", "hierarchical_split", [](PlanRequest& request) {
+    request.workers = 2;
+    request.places = PlacesAsked::gpu;
+  });
+  add("ace-torus", "torus", [](PlanRequest& request) { request.shape = "2x2x1"; });
+  return plans;
+}
+
 std::vector<std::string> plan_texts() {
   std::vector<std::string> texts;
-  for (const auto& plans : {plans_of_shares(), plans_of_trees()}) {
+  for (const auto& plans : {plans_of_shares(), plans_of_trees(), plans_of_requests()}) {
     for (Plan plan : plans) {
       plan.candidates.clear(); // what decides nothing is not worth a change
       plan.quantities.clear();

@@ -99,7 +99,11 @@ def profile(kind, slower):
         text += f"; all times {slower:g} times as long"
     return {
         "schema": "reckon/profile", "schema_version": 1, "name": f"coarse-{kind}" + (f"-slower-{slower:g}" if slower != 1 else ""),
-        "source": text, "context": {}, "fits": [], "topology": {"objects": []},
+        "source": text, "context": {}, "fits": [],
+        # what says that a machine only serves; of the GPUs' insides nothing is known
+        "topology": {"objects": [part for i in ids if i.startswith("dev")
+                                 for part in ({"id": i, "kind": "machine"},
+                                              {"id": f"{i}/memory", "kind": "memory_device", "parent": i})]},
         "machines": [{"id": i, "name": f"{'worker GPU' if i.startswith('gpu') else 'memory device'}, {machine['name']}",
                       "count": 1} for i in ids],
         "cells": sorted(cells, key=lambda c: (c["case"], c["from"], c.get("to", ""), c["direction"])),

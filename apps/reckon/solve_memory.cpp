@@ -91,17 +91,34 @@ struct DenseTimes {
   std::string how;
 };
 
+/// The times over CCI, by the speed-ups of --speedup-curve. CCI passes the bus: it is never faster
+/// than the bus at its best.
+Curve over_cci(const Given& given, const Curve& bus) {
+  const Curve cci = cci_curve(bus, read_curve(given.text("--speedup-curve"), "speedup"));
+  double fastest = bus.marginal_bandwidth().as_bytes_per_s();
+  for (const CurvePoint& point : bus.points()) {
+    fastest = std::max(fastest, point.bytes / point.seconds);
+  }
+  constexpr double k_rounding = 1e-9;
+  for (const auto& [bytes, seconds] : cci.points()) {
+    refuse_if(bytes / seconds > fastest * (1 + k_rounding),
+              "--speedup-curve {}: {:.4g} at {:.0f} B makes CCI reach {}, and the bus, which it "
+              "passes, reaches {} at most; give how many times as fast the bus is",
+              given.text("--speedup-curve"), seconds / bus.seconds_at(bytes), bytes,
+              rate_text(bytes / seconds), rate_text(fastest));
+  }
+  return cci;
+}
+
 DenseTimes dense_by_curve(const Given& given, std::uint64_t workers, double efficiency) {
   refuse_if(!given.has("--workload"), "--curve needs the sizes of the tensors; give --workload");
   const Workload workload = given.workload().value();
   const std::vector<SizeCount> tensors = tensor_sizes(workload);
   const Curve bus = read_curve(given.text("--curve"));
   const double bus_s = dense_s(workers, bus, tensors);
-  const double cci_s =
-      given.has("--speedup-curve")
-          ? dense_s(workers, cci_curve(bus, read_curve(given.text("--speedup-curve"), "speedup")),
-                    tensors)
-          : bus_s / efficiency;
+  const double cci_s = given.has("--speedup-curve")
+                           ? dense_s(workers, over_cci(given, bus), tensors)
+                           : bus_s / efficiency;
   return {bus_s, cci_s,
           fmt::format("p times the times of {} of {}", counted(tensors.size(), "tensor"),
                       workload.name)};

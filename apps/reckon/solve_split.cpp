@@ -197,8 +197,14 @@ Answer answer_aggregation(const Given& given) {
                         .model_bytes = given.number("--bytes"),
                         .gpu_bytes_per_s = given.number("--gpu-link"),
                         .switch_bytes_per_s = given.number("--switch-link")};
-  const double bottleneck =
-      given.number("--bottleneck", std::min(tree.gpu_bytes_per_s, tree.switch_bytes_per_s));
+  const bool leaves = tree.switches > 1; // the ring leaves a switch
+  const double slowest =
+      leaves ? std::min(tree.gpu_bytes_per_s, tree.switch_bytes_per_s) : tree.gpu_bytes_per_s;
+  const double bottleneck = given.number("--bottleneck", slowest);
+  refuse_if(bottleneck > slowest,
+            "--bottleneck {}: a ring's slowest hop is no faster than {}, the slowest link it "
+            "passes; give less, or leave it out",
+            given.text("--bottleneck"), rate_text(slowest));
   const AggregationMix mix = solve_aggregation(tree);
   const double assisted_s = cpu_assisted_s(tree);
   const double brute_force_s = aggregation_s(tree, 1);
@@ -219,7 +225,9 @@ Answer answer_aggregation(const Given& given) {
               {"brute force", "brute_force_seconds", brute_force_s, "max(M / b_N, n M / b_S) (23)"},
               {"ring all-reduce", "ring_seconds", ring_s,
                fmt::format("2(np-1)M / (np b), b = {}{} (24)", rate_text(bottleneck),
-                           given.has("--bottleneck") ? "" : ", the slower link")}});
+                           given.has("--bottleneck") ? ""
+                           : leaves                  ? ", the slower link"
+                                                     : ", the GPUs' links")}});
   if (ring_s > 0) {
     const double less = 1 - assisted_s / ring_s;
     constexpr double k_same = 5e-5; // prints as 0.00 %

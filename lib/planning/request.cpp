@@ -57,6 +57,9 @@ std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bo
   }
   if (has_named_machines(profile)) {
     const std::uint64_t all = machines_of(profile), servers = request.servers.value_or(0);
+    if (const std::uint64_t devices = memory_devices_of(profile); devices > 0) {
+      return all - devices;
+    }
     if (servers >= all) {
       fail(ErrorKind::usage,
            fmt::format("--servers {}: profile '{}' has {}; one that works leaves {} to only sum; "
@@ -422,14 +425,17 @@ void compare_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& opti
 /// COARSE's memory devices: ranks that only serve.
 void compare_devices(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
                      bool other_asked_for) {
-  const bool devices =
-      std::any_of(inputs.roles.groups.begin(), inputs.roles.groups.end(),
-                  [](const RoleGroup& group) { return !group.worker && group.server; });
+  std::uint64_t workers = 0, devices = 0;
+  for (const RoleGroup& group : inputs.roles.groups) {
+    (group.worker ? workers : devices) += group.count;
+  }
   const auto leave_out = [&](std::string why) {
     plan.candidates.push_back({"coarse", {}, std::move(why)});
   };
-  if (!devices) {
+  if (devices == 0) {
     leave_out("there is no rank that only serves; add --servers");
+  } else if (devices > workers) {
+    leave_out("a memory device serves workers of its own, and more ranks only serve than work");
   } else if (options.async_steps || options.fixed_point || options.contention) {
     leave_out("it has neither --async nor --reduction fixed nor --contention");
   } else if (!ways_differ(inputs, options)) {

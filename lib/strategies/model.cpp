@@ -115,7 +115,41 @@ std::string transport_between(const Profile& profile, const std::vector<RankMode
   return fastest;
 }
 
+/// Whether a machine of the profile is memory devices and nothing that has a gradient.
+bool is_memory_device(const Profile& profile, const MachineGroup& machine) {
+  return !profile.topology.ids_in(machine.id, ObjectKind::memory_device).empty() &&
+         profile.topology.ids_in(machine.id, ObjectKind::gpu).empty();
+}
+
+/// Says that of the named machines only `all` may work, or only serve.
+[[noreturn]] void refuse_too_many(const Profile& profile, std::uint64_t workers,
+                                  std::uint64_t servers, std::uint64_t all, bool worker) {
+  if (memory_devices_of(profile) > 0) {
+    fail(ErrorKind::input,
+         fmt::format("{}: profile '{}' has {}; give as many at most, or name who works and who "
+                     "serves in a file for --roles",
+                     worker ? fmt::format("--workers {}", workers)
+                            : fmt::format("--servers {}", servers),
+                     profile.name,
+                     worker ? counted(all, "machine") + " beside its memory devices"
+                            : counted(all, "memory device")));
+  }
+  fail(ErrorKind::input,
+       fmt::format("profile '{}' has {}, and --workers {} and --servers {} ask for {}: each "
+                   "rank is one of them; give fewer, or raise `count` of machines in a copy "
+                   "of the profile",
+                   profile.name, counted(all, "machine"), workers, servers, workers + servers));
+}
+
 } // namespace
+
+std::uint64_t memory_devices_of(const Profile& profile) {
+  std::uint64_t devices = 0;
+  for (const MachineGroup& machine : profile.machines) {
+    devices += is_memory_device(profile, machine) ? machine.count : 0;
+  }
+  return devices;
+}
 
 bool has_named_machines(const Profile& profile) {
   constexpr std::size_t k_several = 3; // of two groups one works and one serves
@@ -137,37 +171,30 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
   roles.name = fmt::format("{} workers, {} servers", workers, servers);
   if (has_named_machines(profile)) {
     // A measured cluster: rank i of the plan runs where rank i of the probe ran.
-    auto take = [&, group = std::size_t{0}, used = std::uint64_t{0}](std::uint64_t count,
-                                                                     bool worker) mutable {
-      while (count > 0 && group < profile.machines.size()) {
-        const MachineGroup& machine = profile.machines[group];
-        const std::uint64_t here = std::min(count, machine.count - used);
+    const std::uint64_t devices = memory_devices_of(profile);
+    const auto take = [&](std::uint64_t from, std::uint64_t count, bool worker) {
+      std::uint64_t all = 0; // machines that may be taken
+      for (const MachineGroup& machine : profile.machines) {
+        if (devices > 0 && worker == is_memory_device(profile, machine)) {
+          continue;
+        }
+        const std::uint64_t first = std::max(from, all); // of them
+        all += machine.count;
+        const std::uint64_t here = std::min(count, all - std::min(first, all));
         if (here > 0) {
           roles.groups.push_back({machine.id, here, worker, true, lanes});
         }
         count -= here;
-        used += here;
-        if (used == machine.count) {
-          ++group;
-          used = 0;
-        }
+        from += here;
       }
       if (count > 0 && own_ports) { // more machines like the first
         roles.groups.push_back({profile.machines.front().id, count, worker, true, lanes});
       } else if (count > 0) {
-        const std::uint64_t all =
-            std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
-                            [](std::uint64_t sum, const MachineGroup& m) { return sum + m.count; });
-        fail(ErrorKind::input,
-             fmt::format("profile '{}' has {}, and --workers {} and --servers {} ask for {}: each "
-                         "rank is one of them; give fewer, or raise `count` of machines in a copy "
-                         "of the profile",
-                         profile.name, counted(all, "machine"), workers, servers,
-                         workers + servers));
+        refuse_too_many(profile, workers, servers, all, worker);
       }
     };
-    take(workers, true);
-    take(servers, false);
+    take(0, workers, true);
+    take(devices > 0 ? 0 : workers, servers, false);
     return roles;
   }
   const std::string& first = profile.machines.front().id;

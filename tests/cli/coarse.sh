@@ -66,6 +66,15 @@ stdout_matches '^  0/threshold +200\.9 KiB +-> +\(none\)$'
 stdout_matches '^  0/bandwidth proxy +rank 5 +-> +rank 4$'
 ok diff v100.json v100.json
 
+# Two of the paper's GPUs have two of its devices, not the other GPUs; all GPUs work unless fewer are asked for.
+ok plan --profile coarse-v100 --workload resnet50 --workers 2 --servers 2 --strategy coarse -o pair.json
+stdout_matches '^  0 +rank [23]  200\.9 KiB '
+json_check pair.json <<< 'assert [r["machine"] for r in pair["ranks"]] == ["gpu0", "gpu1", "dev0", "dev1"]'
+ok plan --profile coarse-v100 --workload model.csv --strategy ring -o ring.json
+json_check ring.json <<< 'assert [r["machine"] for r in ring["ranks"]] == ["gpu0", "gpu1", "gpu2", "gpu3"]'
+refused '4 memory devices' plan --profile coarse-v100 --workload model.csv --workers 4 --servers 5 --strategy ring
+refused '4 machines' plan --profile coarse-t4 --workload model.csv --workers 5
+
 # ---------------------------------------------------------------- dual synchronization
 ok "${two[@]}" --strategy coarse --proxy-bytes 0 -o none.json
 stdout_says 117.2
@@ -165,6 +174,13 @@ for strategy in coarse dense; do
 done
 refused '--workers 2' \
   plan --profile two.json --workload model.csv --workers 2 --servers 3 --strategy coarse
+# A third device would serve nobody, as in `solve dual-sync`.
+for strategy in coarse dense; do
+  refused '3 memory devices' \
+    plan --profile four.json --workload model.csv --workers 2 --servers 3 --strategy "$strategy"
+done
+ok plan --profile four.json --workload model.csv --workers 2 --servers 3 --json
+stdout_has 'more ranks only serve'
 
 # Why it is so; and where nothing goes through the proxies there are no routes to look at.
 ok show all.json --explain

@@ -29,6 +29,10 @@ stdout_says 23.81
 # same.
 ok solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
 stdout_says 16.67
+# That ring stays below its switch, whose own link may be slower: 6/4 of 1 GB over 8 GB/s.
+ok solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 2GB/s --bytes 1GB
+stdout_matches '^ring all-reduce +187\.5 ms '
+ok solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
 # The best CPU mix takes 1.6 of M over a link, the ring 1.5: 1/16 less. It is not called the best of all.
 stdout_says 'takes 6.25'
 stdout_lacks 'to best'
@@ -60,4 +64,6 @@ bad '--gpu-link is required' --gpus-per-switch 4 --switches 2 --switch-link 1GB/
 bad "'0GB/s'" --gpus-per-switch 4 --switches 2 --gpu-link 0GB/s --switch-link 1GB/s --bytes 4MB
 bad "'7'" --gpus-per-switch 4 --switches 2 --gpu-link 1GB/s --switch-link 7 --bytes 4MB
 bad "'4Mb'" --gpus-per-switch 4 --switches 2 "${links[@]}" --bytes 4Mb
+bad '--bottleneck 2GB/s' --gpus-per-switch 4 --switches 2 "${links[@]}" --bytes 4MB --bottleneck 2GB/s
+bad '--bottleneck 2GB/s' --gpus-per-switch 4 --switches 1 "${links[@]}" --bytes 4MB --bottleneck 2GB/s
 bad "'fast'" --gpus-per-switch 4 --switches 2 "${links[@]}" --bytes 4MB --bottleneck fast

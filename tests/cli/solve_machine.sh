@@ -68,6 +68,10 @@ printf 'bytes,speedup\n8,9\n16,17\n' > speedup.csv
 printf 'name,elements\na,2\nb,4\n' > work.csv
 ok solve dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve speedup.csv --json
 stdout_has '"bus_seconds": 10,' '"cci_seconds": 138'
+# For short accesses CCI may be the faster way (II-C): 8 bytes in 1 s, 16 at the bus' own 16/3 B/s. No faster than the bus ever is.
+ok solve dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve <(printf 'bytes,speedup\n8,0.75\n16,1\n') --json
+stdout_has '"cci_seconds": 9'
+bad 0.5 dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve <(printf 'bytes,speedup\n8,1\n16,0.5\n')
 # Without a curve of speed-ups CCI reaches 90 % of the bus, or what is said.
 reckon solve dense --workers 2 --workload work.csv --curve bus.csv
 stdout_matches '^over CCI +11\.11 s$'

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/name_ranges.hpp"
 #include "network/inside.hpp"
+#include "strategies/default_roles.hpp"
 #include "strategies/forest/equal_machines.hpp"
 #include "strategies/model.hpp"
 

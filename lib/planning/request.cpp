@@ -14,6 +14,7 @@
 #include "planning/places.hpp"
 #include "planning/wire.hpp"
 #include "strategies/between.hpp"
+#include "strategies/default_roles.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
 #include "strategies/plan_network.hpp"
@@ -37,14 +38,6 @@
 
 namespace reckon {
 namespace {
-
-std::uint64_t machines_of(const Profile& profile) {
-  std::uint64_t all = 0;
-  for (const MachineGroup& m : profile.machines) {
-    all += m.count;
-  }
-  return all;
-}
 
 /// Of a profile without roles. `torus`: as many as it has nodes.
 std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bool torus) {

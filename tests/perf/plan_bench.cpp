@@ -4,6 +4,7 @@
 #include "documents/document.hpp"
 #include "planning/request.hpp"
 #include "present/document_text.hpp"
+#include "strategies/default_roles.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/planner.hpp"

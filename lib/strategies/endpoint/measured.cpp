@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "strategies/contention.hpp"
+#include "strategies/default_roles.hpp"
 #include "strategies/model.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/proxies/replan.hpp"
+#include "strategies/default_roles.hpp"
 
 #include "core/error.hpp"
 #include "core/units.hpp"

@@ -3,6 +3,7 @@
 
 #include "core/digest.hpp"
 #include "documents/document.hpp"
+#include "strategies/default_roles.hpp"
 #include "strategies/forest/racks.hpp"
 #include "strategies/planner.hpp"
 

@@ -13,7 +13,23 @@
 namespace reckon {
 namespace {
 
-/// Trees between racks: what leaves and enters a rack passes its uplink, or its ports.
+LeastTime least_of(const Star& star, const char* single, const char* several) {
+  const StarSplit split = solve_star_split(star);
+  switch (split.limit) {
+  case StarLimit::nothing:
+    return {0, fmt::format("nothing leaves {}", single)};
+  case StarLimit::slowest_workers:
+    return {split.time_s,
+            fmt::format("{}, the slowest: the gradient has to leave it (equation 8)", single)};
+  case StarLimit::all_ports:
+  case StarLimit::servers:
+    break;
+  }
+  return {split.time_s, fmt::format("{} together (equation 8)", several)};
+}
+
+} // namespace
+
 Star star_of_racks(const CostModel& model, double model_bytes) {
   struct Rack {
     double ports = 0;
@@ -34,23 +50,6 @@ Star star_of_racks(const CostModel& model, double model_bytes) {
   }
   return star;
 }
-
-LeastTime least_of(const Star& star, const char* single, const char* several) {
-  const StarSplit split = solve_star_split(star);
-  switch (split.limit) {
-  case StarLimit::nothing:
-    return {0, fmt::format("nothing leaves {}", single)};
-  case StarLimit::slowest_workers:
-    return {split.time_s,
-            fmt::format("{}, the slowest: the gradient has to leave it (equation 8)", single)};
-  case StarLimit::all_ports:
-  case StarLimit::servers:
-    break;
-  }
-  return {split.time_s, fmt::format("{} together (equation 8)", several)};
-}
-
-} // namespace
 
 LeastTime least_through_memory(const CostModel& model, double traffic_bytes) {
   const CostModel::BestRate best = model.best_memory_rate(traffic_bytes / 2);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "documents/plan.hpp"
+#include "equations/split.hpp"
 #include "strategies/model.hpp"
 
 #include <string>
@@ -14,6 +15,11 @@ struct LeastTime {
   double seconds = 0;
   std::string by; ///< the binding resource, with the equation
 };
+
+/// Trees between the model's racks: what leaves and enters a rack passes its uplink, or its ports
+/// together where these are slower. Workers are racks in which somebody works, servers the others,
+/// each in the order of model.racks().
+[[nodiscard]] Star star_of_racks(const CostModel& model, double model_bytes);
 
 /// For a gradient of `model_bytes` between the model's ranks: equation 8 over their ports, and over
 /// the racks' uplinks where these are slower. Where ranks share a machine, each of n gradients has

@@ -91,11 +91,14 @@ void compare_with_candidates(Plan& plan) {
   }
 }
 
-Quantity exposed_quantity(const Plan& plan, double forward_s, double backward_s) {
+Quantity exposed_quantity(const Plan& plan, Order asked, double forward_s, double backward_s) {
   Quantity exposed{"exposed_seconds",
                    plan.prediction.mid_seconds - plan.passes->total_seconds(),
-                   in_gradient_order(plan.parts) ? "equation 18, parts in gradient order"
-                                                 : "equation 18, parts by priority",
+                   !in_gradient_order(plan.parts) ? "equation 18, parts by priority"
+                   : asked == Order::priority
+                       ? "equation 18, parts by priority, which is gradient order: each is on its "
+                         "way before the next one is ready"
+                       : "equation 18, parts in gradient order",
                    {{"forward", forward_s}, {"backward", backward_s}}};
   if (const double lost = contention_seconds(plan.prediction); lost > 0 && plan.passes->threads) {
     exposed.equation += "; equation 56: passes and traffic take turns on the processors";

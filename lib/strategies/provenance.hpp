@@ -27,8 +27,9 @@ void compare_with_candidates(Plan& plan);
 /// The given order of sending parts.
 void add_order(Plan& plan, Order asked);
 
-/// The part of the traffic that the plan's passes do not hide (equation 18). `forward_s` and
-/// `backward_s`: the passes' seconds in the plan's inputs.
-[[nodiscard]] Quantity exposed_quantity(const Plan& plan, double forward_s, double backward_s);
+/// The part of the traffic that the plan's passes do not hide (equation 18), in the order that was
+/// asked for. `forward_s` and `backward_s`: the passes' seconds in the plan's inputs.
+[[nodiscard]] Quantity exposed_quantity(const Plan& plan, Order asked, double forward_s,
+                                        double backward_s);
 
 } // namespace reckon

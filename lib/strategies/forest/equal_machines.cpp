@@ -366,8 +366,9 @@ private:
            {{"n", inputs.at("n")}, {"k", inputs.at("k")}}});
     }
     if (plan.passes) {
-      plan.quantities.insert(plan.quantities.begin(),
-                             exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
+      plan.quantities.insert(
+          plan.quantities.begin(),
+          exposed_quantity(plan, m_options.plan.order, m_job.forward_s, m_job.backward_s));
     }
     plan.assumed = unknown_rates(m_inputs.profile, *m_sample.ways().places());
     if (std::string cost = assumed_write(m_options.plan.part_bytes ? 0 : least_part_bytes());

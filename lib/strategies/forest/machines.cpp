@@ -146,8 +146,8 @@ public:
                     between.names[busiest.station]);
     const auto racks = static_cast<double>(found.racks);
     const std::map<std::string, double> of{{"R", racks}, {"M", m_job.bytes()}};
-    describe(plan, {{"rack_uplink_bytes", 2 * (racks - 1) / racks * m_job.bytes(),
-                     "equation 17: 2(R-1)M / R each way, however many workers a rack has", of},
+    describe(plan, {{"rack_uplink_bytes", found.uplink_part * m_job.bytes(),
+                     "equation 17: M + (R-2) g each way, however many workers a rack has", of},
                     {"rack_port_seconds", port_seconds(load, m_ways.model()),
                      "equation 17: the busiest port, without the uplinks", of}});
     return plan;
@@ -253,7 +253,8 @@ private:
          m_options.part_bytes ? "as given" : "each tree's share cut evenly, by the predicted time",
          {{"parts", static_cast<double>(plan.parts.size())}}});
     if (plan.passes) {
-      solved.insert(solved.begin(), exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
+      solved.insert(solved.begin(),
+                    exposed_quantity(plan, m_options.order, m_job.forward_s, m_job.backward_s));
     }
     plan.quantities.insert(plan.quantities.begin(), solved.begin(), solved.end());
   }

@@ -314,8 +314,8 @@ private:
       plan.prediction.relief = "no single link: those that the bound names bind together";
     }
     if (plan.passes) {
-      plan.quantities.insert(plan.quantities.begin(),
-                             exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
+      auto exposed = exposed_quantity(plan, options.order, m_job.forward_s, m_job.backward_s);
+      plan.quantities.insert(plan.quantities.begin(), std::move(exposed));
     }
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/racks.hpp"
 
+#include "strategies/least.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,12 +20,13 @@ struct Rack {
   std::vector<std::size_t> workers;
   std::vector<std::size_t> servers; ///< ranks that only serve
   std::vector<std::size_t> both;    ///< workers that may sum
+  double share = 0;                 ///< of the gradient, what is summed here for all racks
   [[nodiscard]] const std::vector<std::size_t>& sums() const {
     return servers.empty() ? both : servers;
   }
 };
 
-std::vector<Rack> racks_with_workers(const CostModel& model) {
+std::vector<Rack> racks_of(const CostModel& model) {
   std::vector<Rack> racks(model.racks().size());
   for (std::size_t r = 0; r < model.ranks().size(); ++r) {
     const RankModel& rank = model.ranks()[r];
@@ -36,8 +39,15 @@ std::vector<Rack> racks_with_workers(const CostModel& model) {
       (rank.worker ? rack.both : rack.servers).push_back(r);
     }
   }
-  std::erase_if(racks, [](const Rack& rack) { return rack.workers.empty(); });
   return racks;
+}
+
+/// By equation 8.
+void share_out(std::vector<Rack>& racks, const StarShares& shares) {
+  auto worker = shares.worker_bytes.begin(), server = shares.server_bytes.begin();
+  for (Rack& rack : racks) {
+    rack.share = rack.workers.empty() ? *server++ : *worker++;
+  }
 }
 
 /// Cuts a rack's share at every end of one of its ranks' shares, of all racks: in each piece one
@@ -58,8 +68,9 @@ std::vector<double> pieces(const std::vector<Rack>& racks) {
 
 RackTrees trees_over_racks(const CostModel& model) {
   RackTrees out;
-  const std::vector<Rack> racks = racks_with_workers(model);
-  out.racks = racks.size();
+  std::vector<Rack> racks = racks_of(model);
+  out.racks = static_cast<std::size_t>(
+      std::ranges::count_if(racks, [](const Rack& rack) { return !rack.workers.empty(); }));
   if (model.one_machine()) {
     out.reason = "all ranks are on one machine";
     return out;
@@ -70,13 +81,19 @@ RackTrees trees_over_racks(const CostModel& model) {
       return out;
     }
   }
-  if (racks.size() < 2) {
+  if (out.racks < 2) {
     out.reason = model.racks().front().empty() ? "the profile knows no racks"
                                                : "all workers are in one rack";
     return out;
   }
+  const StarSplit split = solve_star_split(star_of_racks(model, 1));
+  out.uplink_part = std::ranges::max(split.traffic.worker_port_bytes);
+  share_out(racks, split.shares);
+  constexpr double k_no_share = 1e-9; // what rounding leaves
+  const auto roots = static_cast<std::size_t>(
+      std::ranges::count_if(racks, [](const Rack& rack) { return rack.share > k_no_share; }));
   const std::vector<double> ends = pieces(racks);
-  const std::size_t ranks = model.ranks().size(), trees = racks.size() * ends.size();
+  const std::size_t ranks = model.ranks().size(), trees = roots * ends.size();
   if (trees * ranks > k_most_entries) {
     out.reason = fmt::format("its {} trees over {} ranks are more than a plan lists; where one "
                              "machine of each rack only serves, there is a tree a rack",
@@ -84,6 +101,9 @@ RackTrees trees_over_racks(const CostModel& model) {
     return out;
   }
   for (const Rack& root_rack : racks) {
+    if (root_rack.share <= k_no_share) {
+      continue;
+    }
     double begin = 0;
     for (const double end : ends) {
       const auto sums_in = [&](const Rack& rack) {
@@ -94,9 +114,13 @@ RackTrees trees_over_racks(const CostModel& model) {
       const std::int64_t root = sums_in(root_rack);
       SumTree& tree = out.trees.emplace_back();
       tree.scheme = fmt::format("racks to rank {}", root);
-      tree.share = (end - begin) / static_cast<double>(racks.size());
+      tree.share = (end - begin) * root_rack.share;
       tree.up.assign(ranks, -1);
+      tree.up[static_cast<std::size_t>(root)] = root;
       for (const Rack& rack : racks) {
+        if (rack.workers.empty()) {
+          continue;
+        }
         const std::int64_t sums = sums_in(rack);
         for (const std::size_t worker : rack.workers) {
           tree.up[worker] = sums;

@@ -219,7 +219,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (job.passes) {
     add_pass_times(plan, job.forward_s, job.backward_s);
     add_order(plan, options.order);
-    plan.quantities.push_back(exposed_quantity(plan, job.forward_s, job.backward_s));
+    plan.quantities.push_back(exposed_quantity(plan, options.order, job.forward_s, job.backward_s));
   }
   double by_proxies = 0;
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {

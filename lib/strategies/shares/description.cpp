@@ -77,8 +77,8 @@ void add_passes_quantities(Plan& plan, const SharesJob& job) {
     const auto sum = [](const std::vector<double>& seconds) {
       return std::accumulate(seconds.begin(), seconds.end(), 0.0);
     };
-    Quantity exposed =
-        exposed_quantity(plan, sum(job.passes->forward_seconds), sum(job.passes->backward_seconds));
+    Quantity exposed = exposed_quantity(plan, job.options.order, sum(job.passes->forward_seconds),
+                                        sum(job.passes->backward_seconds));
     exposed.inputs["credit_bytes"] = static_cast<double>(plan.part_bytes * plan.window_parts);
     plan.quantities.insert(plan.quantities.begin(), std::move(exposed));
   }

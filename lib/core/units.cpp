@@ -127,12 +127,10 @@ Bytes parse_bytes(std::string_view text, std::string_view what) {
   if (bytes < 0 || bytes >= 9.2e18) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be between 0 and 9.2e18 bytes", what, text));
   }
-  // "1.001MB" is 1000999.9999999999 in doubles: what rounding explains is whole.
-  const double whole = std::round(bytes);
-  if (std::abs(bytes - whole) > 4 * std::numeric_limits<double>::epsilon() * bytes) {
+  if (factor == 1 && bytes != std::round(bytes)) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' is not a whole number of bytes", what, text));
   }
-  return Bytes(static_cast<std::uint64_t>(whole));
+  return Bytes(static_cast<std::uint64_t>(std::llround(bytes)));
 }
 
 Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {

@@ -41,7 +41,8 @@ private:
 };
 
 /// "4MiB" = 4 * 2^20, "553MB" = 553e6, "64k" = 64 * 2^10 (as NCCL's and UCX's flags mean it),
-/// "4096" = bytes. Bits ("4Mb"), negative, fractional-byte and overflowing sizes throw Error{usage}
+/// "4096" = bytes. A fraction of a greater unit is rounded to the nearest byte: "3.3GiB". Bits
+/// ("4Mb"), negative sizes, fractions of a byte ("0.5B") and overflowing sizes throw Error{usage}
 /// that names `what`.
 [[nodiscard]] Bytes parse_bytes(std::string_view text, std::string_view what);
 /// "100Gb/s", "100Gbit/s", "100Gbps" are bits; "12.5GB/s", "12.5GiB/s" are bytes. A unit is

@@ -253,6 +253,30 @@ std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& 
          table.text(style);
 }
 
+/// The bound, and how much of it was reached. Passes that computed may have taken clearly less than
+/// the plan counts on.
+std::string bound_text(const Report& report) {
+  const Prediction& p = report.prediction;
+  if (p.bound_seconds <= 0) {
+    return "none: " + (p.bound_by.empty() ? "nothing has to move" : p.bound_by);
+  }
+  constexpr double k_clearly = 0.99;
+  const bool shorter = std::ranges::any_of(report.stages, [](const StageReport& s) {
+    return s.name == "passes" &&
+           s.measured_seconds.value_or(s.predicted_seconds) < k_clearly * s.predicted_seconds;
+  });
+  const std::string bound = fmt::format("{}, {}; goodput is {} of {}", time_text(p.bound_seconds),
+                                        p.bound_by, percent_text(report.goodput_over_bound),
+                                        shorter ? "that with passes as short as they were" : "it");
+  if (report.goodput_over_bound <= 1.01) {
+    return bound;
+  }
+  // A bound is of the plan's machines and transport: on others, beating it says nothing.
+  return bound + (report.emulation || report.simulation || !report.other_links.empty()
+                      ? ": faster than the bound, which holds for what was planned"
+                      : ": faster than the bound, so the profile is stale");
+}
+
 } // namespace
 
 TableCell verdict_of(const Report& report) {
@@ -363,15 +387,7 @@ std::string report_table(const Report& report, const Style& style) {
                                         e.late_writes, e.writes, time_text(e.worst_late_seconds))),
           Tone::warning}});
   }
-  std::string bound = fmt::format("{}, {}; goodput is {} of it", time_text(p.bound_seconds),
-                                  p.bound_by, percent_text(report.goodput_over_bound));
-  if (report.goodput_over_bound > 1.01) {
-    // A bound is of the plan's machines and transport: on others, beating it says nothing.
-    bound += report.emulation || report.simulation || !report.other_links.empty()
-                 ? ": faster than the bound, which holds for what was planned"
-                 : ": faster than the bound, so the profile is stale";
-  }
-  facts.row({{"bound", Tone::dim}, std::move(bound)});
+  facts.row({{"bound", Tone::dim}, bound_text(report)});
   if (const auto others = report.context.find("other_programs");
       others != report.context.end() && others_matter(others->second) && !report.disturbed) {
     facts.row({{"others", Tone::warning},

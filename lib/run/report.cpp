@@ -136,6 +136,18 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
        "from when all can know that all are ready to the last completion, median"});
 }
 
+/// The plan's bound with passes as short as they were, if they were shorter than planned: each
+/// second of theirs may be one of the iteration's.
+double bound_of_passes(const Report& report) {
+  double bound = report.prediction.bound_seconds;
+  for (const StageReport& s : report.stages) {
+    if (s.name == "passes" && s.measured_seconds) {
+      bound -= std::clamp(s.predicted_seconds - *s.measured_seconds, 0.0, bound);
+    }
+  }
+  return bound;
+}
+
 /// The stage whose miss is most of the whole miss and goes the same way. A stage that missed by
 /// less cannot be why: much of it overlaps with the transport.
 const StageReport* stage_that_missed(const Report& report, double miss) {
@@ -231,7 +243,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   }
   // A measured rate is good to a percent at best: what beats the bound by less says nothing.
   constexpr double k_bound_accuracy = 0.01;
-  if (measured < (1 - k_bound_accuracy) * report.prediction.bound_seconds) {
+  if (report.goodput_over_bound > 1 / (1 - k_bound_accuracy)) {
     return fmt::format("stale profile ({}): faster than the bound, so the links are better than "
                        "the profile says; probe again",
                        size);
@@ -389,8 +401,6 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.spread = summary.spread;
   report.error =
       plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
-  report.goodput_over_bound =
-      report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
   // No time predicted for traffic that there is: whatever was measured, it was not predicted.
   const bool none_predicted = plan.prediction.mid_seconds <= 0 &&
                               std::any_of(plan.ranks.begin(), plan.ranks.end(),
@@ -400,6 +410,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
   add_ranks(report, plan, result);
   add_stages(report, result, one_machine, cores);
+  report.goodput_over_bound =
+      report.p50_seconds > 0 ? bound_of_passes(report) / report.p50_seconds : 0;
   const double others = others_share(result, cores);
   report.disturbed = disturbed(report, others);
   if (one_machine) {

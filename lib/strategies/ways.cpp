@@ -32,7 +32,9 @@ Ways::Ways(const Profile& profile, Places places)
 
 Ways::Ways(const Profile& profile, Places places, double bytes) : Ways(profile, std::move(places)) {
   const NetworkBound bound = network_bound(*m_places->network);
-  m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
+  const char* const none = "no link that every way to sum must pass has a known rate";
+  m_least = {bytes * bound.seconds_per_byte,
+             (bound.by.empty() ? none : bound.by) + " (equation 27)"};
 }
 
 Ways::Ways(const Profile& profile, Between links, LeastTime least)

@@ -70,6 +70,13 @@ TEST(ParseBytes, ADecimalFractionThatIsWholeInBytesIsExact) {
   }
 }
 
+TEST(ParseBytes, RoundsAFractionOfAGreaterUnitToTheNearestByte) {
+  // 3.3 * 2^30 = 3543348019.2; 1000.1 B; 0.6 B.
+  EXPECT_EQ(parse_bytes("3.3GiB", "--flag").count(), 3543348019U);
+  EXPECT_EQ(parse_bytes("1.0001kB", "--flag").count(), 1000U);
+  EXPECT_EQ(parse_bytes("0.0006kB", "--flag").count(), 1U);
+}
+
 TEST(ParseBytes, SaysWhatIsWrong) {
   const std::string no_number = " is not a number with a unit; write e.g. 4MiB or 553MB";
   for (const char* text : {"", "MiB", "x4", "--4", " 4MiB", "nan", "inf", "+4"}) {
@@ -87,7 +94,7 @@ TEST(ParseBytes, SaysWhatIsWrong) {
   EXPECT_EQ(message(parse_bytes, "9.3e18B"),
             "--flag: '9.3e18B' must be between 0 and 9.2e18 bytes");
   EXPECT_EQ(message(parse_bytes, "0.5B"), "--flag: '0.5B' is not a whole number of bytes");
-  EXPECT_EQ(message(parse_bytes, "1.0001kB"), "--flag: '1.0001kB' is not a whole number of bytes");
+  EXPECT_EQ(message(parse_bytes, "1.5"), "--flag: '1.5' is not a whole number of bytes");
 }
 
 TEST(ParseBandwidth, BitsAndBytesAreDifferent) {

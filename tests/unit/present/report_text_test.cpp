@@ -116,6 +116,17 @@ TEST(ReportTable, SaysThatTheProfileIsStaleWhenTheBoundWasBeaten) {
   EXPECT_THAT(report_table(r, Style{}), Not(HasSubstr("stale")));
 }
 
+TEST(ReportTable, SaysWhatAShareOfTheBoundIsOf) {
+  Report r = test::machine_report();
+  r.goodput_over_bound = 0.5;
+  r.stages.push_back({"passes", 0.01, 0.0099, ""});
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("goodput is 50 % of it"));
+  r.stages.back().measured_seconds = 0.009;
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("goodput is 50 % of that with passes"));
+  r.prediction.bound_seconds = 0; // a share of nothing says nothing
+  EXPECT_THAT(report_table(r, Style{}), AllOf(HasSubstr("none: "), Not(HasSubstr("goodput"))));
+}
+
 TEST(ReportTable, HoldsNoPlanOfOtherLinksAgainstWhatWasMeasured) {
   Report r = test::machine_report();
   r.other_links = "it predicts tcp, this ran over shm";

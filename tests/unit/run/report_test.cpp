@@ -182,6 +182,24 @@ TEST(ReportOfARun, TimesAreFromWhenAllBeginToTheLastCompletion) {
   EXPECT_NEAR(r.ranks[1].peer_wait_seconds, 0, 1e-9);
 }
 
+TEST(ReportOfARun, PassesThatWereShorterThanPlannedLowerTheBound) {
+  // The bound of 30 ms counts on passes of 10 ms. They took 4: 24 ms are the least, of 25.
+  Fixture f;
+  f.plan.prediction.terms = {{"passes", 0.01}, {"exposed", 0.05}};
+  f.iterations(25, 8, 20);
+  f.result.passes = Seconds(0.01);
+  for (auto& iteration : f.result.iterations) {
+    iteration[0].compute_ns = 4 * k_ms;
+  }
+  EXPECT_NEAR(f.report().goodput_over_bound, 24.0 / 25, 1e-9);
+  EXPECT_THAT(f.report().cause, testing::Not(testing::StartsWith("stale profile")));
+  for (auto& iteration : f.result.iterations) {
+    iteration[0].compute_ns = 12 * k_ms; // longer ones raise it not
+  }
+  EXPECT_NEAR(f.report().goodput_over_bound, 30.0 / 25, 1e-9);
+  EXPECT_THAT(f.report().cause, testing::StartsWith("stale profile"));
+}
+
 TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
   struct Case {
     std::int64_t total_ms, reduce_ms, cpu_ms, machine_ms;

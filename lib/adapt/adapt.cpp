@@ -62,6 +62,36 @@ std::vector<std::string> machines_of(const Plan& plan) {
   return machines;
 }
 
+/// Gives each pair of the plan's ranks without cells `pair_write` those that its latency and
+/// bandwidth say, so that what is measured has something to be compared with and to replace.
+void add_known_writes(Profile& profile, const Plan& plan, const std::string& transport) {
+  const std::vector<std::string> names = pair_names(profile, machines_of(plan));
+  std::vector<Cell> known;
+  for (const std::string& from : names) {
+    for (const std::string& to : names) {
+      CellKey key{.test = k_pair_write, .from = from, .to = to, .transport = transport};
+      std::string source;
+      const auto curve =
+          from == to ? std::nullopt : pair_curve(profile, from, to, transport, &source);
+      if (!curve || !profile.select(key).empty()) {
+        continue;
+      }
+      key.direction = "one_way";
+      for (const CurvePoint& point : curve->points()) {
+        key.bytes = static_cast<std::uint64_t>(point.bytes);
+        Cell& cell = known.emplace_back();
+        cell.key = key;
+        cell.unit = "seconds";
+        cell.status = CellStatus::published;
+        cell.reason = "from " + source;
+        cell.min = cell.p50 = cell.p99 = cell.max = point.seconds;
+      }
+    }
+  }
+  profile.cells.insert(profile.cells.end(), known.begin(), known.end());
+  std::ranges::sort(profile.cells, {}, &Cell::key);
+}
+
 /// Between two proxies, or two workers: the ways of the plan's rings.
 std::vector<Flow> ring_flows(const Plan& plan) {
   std::vector<Flow> flows;
@@ -409,6 +439,7 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
     check_link(*plan.roles, canonical_text(*inputs.roles), arguments.roles, "--roles", plan_name);
   }
   const ProxyRequest request = proxy_request_of(plan, inputs.profile, inputs.roles);
+  add_known_writes(inputs.profile, plan, transport);
   const ClientFlows flows = flows_of(plan, inputs.profile, transport);
   static_cast<void>(
       reprofile_sizes(known_pairs(inputs.profile, pair_names(inputs.profile, machines_of(plan)),

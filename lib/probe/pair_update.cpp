@@ -213,6 +213,13 @@ ProfileUpdate update_pairs(Profile& profile, const std::vector<KnownPair>& pairs
         scale(*cell, ratio, k_derived);
       }
     }
+    for (Cell& cell : profile.cells) {
+      if (pace && cell.key.test == k_pair_bandwidth && cell.key.from == pair.from &&
+          cell.key.to == pair.to &&
+          cell.key.transport == pair.writes.begin()->second.key.transport) {
+        scale(cell, 1 / *pace, k_derived);
+      }
+    }
     const auto shown = std::find_if(shift->added_s.rbegin(), shift->added_s.rend(),
                                     [](const auto& entry) { return entry.second != 0; });
     const auto bytes = static_cast<double>(shown->first);

@@ -12,6 +12,17 @@ for name, slow in ("made", ""), ("another", ""), ("slow", "s1"):
     cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 1.5e7 if slow in (a, b) else 1.5e8)
 END
 mv made.json profile.json
+# The first and the last with latencies and rates alone.
+make_profiles << 'END'
+for name, slow in ("rates", ""), ("slow-rates", "s1"):
+    names, tcp = ["w0", "w1", "s0", "s1"], {"transport": "tcp;ofi_rxm"}
+    rate = lambda *pair: 1.5e7 if slow in pair else 1.5e8
+    cells = [cell("port_bandwidth", rate(m), at=m, **tcp) for m in names]
+    for a, b in pairs(names):
+        cells += [cell("pair_latency", 1e-3, at=a, to=b, bytes=8, direction="one_way", **tcp),
+                  cell("pair_bandwidth", rate(a, b), at=a, to=b, bytes=4194304, direction="one_way", **tcp)]
+    write(f"{name}.json", name, names, cells)
+END
 printf 'name,elements,dtype\nhead,200001,fp32\nbody,3000,fp32\ntail,150000,fp32\n' > model.csv
 printf 'name,elements,dtype\nhead,200001,fp32\n' > other.csv
 make() { ok plan -p profile.json -m model.csv --workers 2 --servers 2 "$@"; }
@@ -87,6 +98,12 @@ assert replan["predicted_seconds"] < 0.5 * replan["running_predicted_seconds"], 
 assert replan["gain"] > 0.2, replan
 assert "replan" not in slow[1], slow[1]
 END
+# Without pair_write the latency and the rate of a pair say how long its writes take.
+ok plan -p rates.json -m model.csv --workers 2 --servers 2 --strategy coarse --proxy-bytes all -o rates-plan.json
+ok run rates-plan.json --reprofile-every 2 --reprofile-gain 50% -p rates.json -m model.csv -n 4 -w 1 --tolerance 1e9% \
+  --inject slow-rates.json
+stdout_has "every element correct"
+stdout_matches 'routing/1/bandwidth_proxy: rank 3 -> rank 2'
 ok show report.json
 stdout_says 'what came'
 ok diff report.json report.json

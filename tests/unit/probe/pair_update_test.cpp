@@ -104,7 +104,15 @@ TEST(UpdatePairs, AQuarterOfTheRateShowsAtEverySize) {
   // 1 ms and 25 MB/s become 1 ms and 6.25 MB/s; measured at 4 KiB (1.16384 ms to 1.65536 ms) and
   // 256 KiB (11.48576 ms to 42.94304 ms). The time added grows by 0.12 us a byte, so that 64 KiB
   // take 1 + 10.48576 = 11.48576 ms and 1 MiB takes 1 + 167.77216 ms.
+  // Streams between the two follow: a byte takes four times as long.
   Profile p = cluster({});
+  const auto stream = [&](const char* from, const char* to) -> Cell& {
+    const CellKey key{.test = k_pair_bandwidth, .from = from, .to = to, .transport = k_tcp};
+    const auto cell = std::ranges::find(p.cells, key, &Cell::key);
+    return cell == p.cells.end() ? p.cells.emplace_back(cell_with(key, {24e6})) : *cell;
+  };
+  stream("w1", "s1");
+  stream("s1", "w1");
   const auto pairs = known_pairs(p, k_names, {{1, 3}}, k_tcp);
   const ProfileUpdate update = update_pairs(p, pairs, {times_of({1e-3, 6.25e6}, {4096, 262144})});
   ASSERT_EQ(update.pairs.size(), 1U);
@@ -117,6 +125,8 @@ TEST(UpdatePairs, AQuarterOfTheRateShowsAtEverySize) {
   EXPECT_NEAR(p50(p, "w1", "s1", 1048576), 168.77216e-3, 1e-6);
   EXPECT_TRUE(update.ports.empty()); // one pair does not make a port
   EXPECT_DOUBLE_EQ(p50(p, "s1", "w1", 1048576), Link{}.seconds(1048576));
+  EXPECT_NEAR(stream("w1", "s1").p50, 6e6, 100);
+  EXPECT_DOUBLE_EQ(stream("s1", "w1").p50, 24e6);
 }
 
 TEST(UpdatePairs, ALongerLatencyLeavesTheRate) {

@@ -30,6 +30,7 @@ struct PortTimes {
   double transport_s = 0;
   double reduction_s = 0; ///< beyond what goes on beside the transport
   double fill_s = 0;
+  double part_sum_s = 0; ///< of the fill, what lanes add up of one part; servers only
 };
 
 double lane_rate_of(const CostModel& model, const RankModel& rank, const PartShape& shape,
@@ -67,6 +68,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
     const double one_sum = shape.part_bytes * static_cast<double>(load.operands - 1) / lane_rate;
     times.fill_s = std::max(times.fill_s,
                             load.parts_of_fill * shape.part_bytes / rate + load.levels * one_sum);
+    times.part_sum_s = std::max(times.part_sum_s, load.levels * one_sum);
   }
   times.transport_s = std::max(times.transport_s, uplink_seconds(model, load, e) / efficiency);
   times.fill_s += 2 * load.levels * model.latency_s();
@@ -152,6 +154,12 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
       p.terms = {{"transport", times.transport_s},
                  {"reduction", times.reduction_s},
                  {"fill", times.fill_s}};
+      if (constexpr double k_much = 0.1; times.part_sum_s > k_much * p.mid_seconds) {
+        p.relief = fmt::format(
+            "shorter parts (--part-bytes): one lane sums the {} operands of a part, which takes "
+            "{} that no traffic hides at the end",
+            load.operands, to_text(Seconds(times.part_sum_s)));
+      }
     }
   }
   return p;

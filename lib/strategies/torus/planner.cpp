@@ -29,8 +29,11 @@ constexpr std::array<const char*, 2> k_strategies{"torus", "torus_scatter"};
 /// Writes that are played on an endpoint's links: of three turns of all servers and ways, within
 /// these. Passes are played from their first part to their last or not at all.
 constexpr double k_fewest_writes = 100'000, k_most_writes = 400'000, k_writes_with_passes = 400'000;
-/// Windows of a beginning: to compare plans, and of the one that is taken.
-constexpr double k_compared_bursts = 7, k_thorough_bursts = 10;
+/// Windows of a beginning, to compare plans.
+constexpr double k_compared_bursts = 7;
+/// Of the plan that is taken. What goes on from a beginning may be a tenth too long: parts of 4 KiB
+/// of 64 MiB on 64 nodes are played wholly.
+constexpr double k_thorough_writes = 2'100'000;
 constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U << 20U;
 /// Of machines' ports: shorter writes cost processors more than profiles say.
 constexpr std::uint64_t k_least_port_part_bytes = 16U << 10U;
@@ -205,15 +208,14 @@ private:
         ++in_vain;
       }
     }
-    return on_ports() ? *best : predicted(*best, best->window_parts, k_thorough_bursts);
+    return on_ports() ? *best : predicted(*best, best->window_parts, true);
   }
 
   [[nodiscard]] bool on_ports() const { return m_ways->has_model(); }
 
-  [[nodiscard]] Plan predicted(Plan plan, std::uint64_t window,
-                               double bursts = k_compared_bursts) const {
+  [[nodiscard]] Plan predicted(Plan plan, std::uint64_t window, bool taken = false) const {
     plan.window_parts = window;
-    predict(plan, m_job, *m_ways, window, effort(plan, bursts));
+    predict(plan, m_job, *m_ways, window, effort(plan, taken));
     plan.prediction.relief = on_ports() ? "a faster port there, or another shape (--shape)"
                                         : "faster links there, or another shape (--shape)";
     return plan;
@@ -266,13 +268,14 @@ private:
     return static_cast<double>(m_places.size() * plan.torus->ways.size()) * m_job.writes_per_part();
   }
   /// Parts come in bursts of a window: a beginning has several.
-  [[nodiscard]] PlayEffort effort(const Plan& plan, double bursts) const {
+  [[nodiscard]] PlayEffort effort(const Plan& plan, bool taken = false) const {
     if (on_ports()) {
       return k_thorough;
     }
     const double windows =
-        bursts * static_cast<double>(plan.window_parts) * m_job.writes_per_part();
+        k_compared_bursts * static_cast<double>(plan.window_parts) * m_job.writes_per_part();
     const double writes = plan.passes ? k_writes_with_passes
+                          : taken     ? k_thorough_writes
                                       : std::clamp(std::max(3 * writes_of_a_turn(plan), windows),
                                                    k_fewest_writes, k_most_writes);
     return {writes, writes, true};
@@ -282,7 +285,7 @@ private:
     const double writes = static_cast<double>(plan.parts.size()) * m_job.writes_per_part();
     const bool may_begin = !on_ports() && !plan.passes;
     return m_ways->one_machine() || (may_begin ? std::min(writes, 2 * writes_of_a_turn(plan))
-                                               : writes) <= effort(plan, 0).most_writes;
+                                               : writes) <= effort(plan).most_writes;
   }
 
   /// Equation 44a: of the nodes of some dimensions, each standing for all that differ in the others

@@ -139,6 +139,19 @@ stdout_matches '^given +none$'
 stdout_says '0 rings'
 reckon solve ring --matrix chain.csv --json
 stdout_has '"best": null,'
+# NVIDIA's DGX-1 with V100: six NVLinks of 25 GB/s a GPU, some of them double. A ring over double ones alone uses 8 x 50 of
+# 8 x 6 x 25 GB/s, one over a single one half of that.
+python3 - "$source_dir/profiles/byteps-nvlink.json" > dgx1.csv << 'END'
+import json, sys
+rate = {frozenset((x["from"], x["to"])): x["bytes_per_second"] for x in json.load(open(sys.argv[1]))["topology"]["links"]}
+gpus = sorted(set().union(*rate))
+print("from", *gpus, sep=",")
+for a in gpus:
+    print(a, *(rate.get(frozenset((a, b)), "") if a != b else "" for b in gpus), sep=",")
+END
+ok solve ring --matrix dgx1.csv
+stdout_matches '^best +50 GB/s +33\.3 % ' '^worst +25 GB/s +16\.7 % '
+
 # Ten endpoints: only the ring as given.
 python3 - << 'END' > ten.csv
 print("from," + ",".join(map(str, range(10))))

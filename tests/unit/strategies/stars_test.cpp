@@ -6,6 +6,7 @@
 #include "strategies/shares/stars.hpp"
 #include "strategies/strategy.hpp"
 #include "support/random_cases.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 

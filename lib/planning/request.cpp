@@ -50,16 +50,14 @@ std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bo
   }
   if (has_named_machines(profile)) {
     const std::uint64_t all = machines_of(profile), servers = request.servers.value_or(0);
-    if (const std::uint64_t devices = memory_devices_of(profile); devices > 0) {
-      return all - devices;
-    }
+    const std::uint64_t devices = memory_devices_of(profile);
     if (servers >= all) {
       fail(ErrorKind::usage,
            fmt::format("--servers {}: profile '{}' has {}; one that works leaves {} to only sum; "
                        "give that many or less",
                        servers, profile.name, counted(all, "machine"), all - 1));
     }
-    return all - servers;
+    return all - (devices > 0 ? devices : servers);
   }
   const MachineGroup& first = profile.machines.front();
   if (first.count > 1) {
@@ -418,17 +416,14 @@ void compare_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& opti
 /// COARSE's memory devices: ranks that only serve.
 void compare_devices(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
                      bool other_asked_for) {
-  std::uint64_t workers = 0, devices = 0;
-  for (const RoleGroup& group : inputs.roles.groups) {
-    (group.worker ? workers : devices) += group.count;
-  }
+  const bool devices =
+      std::any_of(inputs.roles.groups.begin(), inputs.roles.groups.end(),
+                  [](const RoleGroup& group) { return !group.worker && group.server; });
   const auto leave_out = [&](std::string why) {
     plan.candidates.push_back({"coarse", {}, std::move(why)});
   };
-  if (devices == 0) {
+  if (!devices) {
     leave_out("there is no rank that only serves; add --servers");
-  } else if (devices > workers) {
-    leave_out("a memory device serves workers of its own, and more ranks only serve than work");
   } else if (options.async_steps || options.fixed_point || options.contention) {
     leave_out("it has neither --async nor --reduction fixed nor --contention");
   } else if (!ways_differ(inputs, options)) {
@@ -644,6 +639,12 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
                           documents.workload_link,
                           documents.roles_link};
   if (is_proxy_strategy(request.options.strategy)) {
+    if (!documents.roles && request.servers.value_or(0) > workers) {
+      fail(ErrorKind::usage,
+           fmt::format("--servers {} for {}: a device serves workers of its own; give as many at "
+                       "most, or --roles",
+                       *request.servers, counted(workers, "worker")));
+    }
     return plan_proxies(inputs, request.options, request.proxies);
   }
   if (torus) {

@@ -35,13 +35,6 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
                                        "ps_noncolocated has them",
                                        options.strategy));
   }
-  if (job.devices.size() > job.workers.size()) {
-    fail(ErrorKind::usage,
-         fmt::format("--strategy {}: {} for {}: a device serves workers of its own; give as many "
-                     "at most",
-                     options.strategy, counted(job.devices.size(), "memory device"),
-                     counted(job.workers.size(), "worker")));
-  }
   if (proxies.proxy_bytes && *proxies.proxy_bytes > job.bytes() &&
       *proxies.proxy_bytes != k_all_proxy_bytes) {
     fail(ErrorKind::input,

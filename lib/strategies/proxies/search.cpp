@@ -55,7 +55,7 @@ DualSolutions solve_dual(const Job& job, const Ways& ways, const std::vector<Pro
   }
   DualSync& inputs = dual.inputs;
   inputs.workers = job.workers.size();
-  inputs.devices = job.devices.size();
+  inputs.devices = std::min(job.devices.size(), job.workers.size());
   inputs.bytes = job.bytes();
   inputs.proxy_bytes_per_s = ring_bandwidth(ways, job.devices);
   inputs.gpu_bytes_per_s = ring_bandwidth(ways, job.workers);

@@ -255,10 +255,10 @@ TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
   }
 }
 
-TEST(Lower, ARackWithoutWorkersSumsNothing) {
+TEST(Lower, ARackWithoutWorkersSumsForTheOthers) {
   const Plan plan = plan_in_racks(odd_workload(), 2, 3, 3, {.part_bytes = 4096});
   const Traffic traffic = traffic_of(lower(plan));
-  EXPECT_EQ(traffic.ingress_bytes[4], 0U); // alone in the third rack
+  EXPECT_GT(traffic.ingress_bytes[4], 0U); // alone in the third rack
   EXPECT_GT(traffic.ingress_bytes[3], 0U);
 }
 

@@ -19,45 +19,8 @@ MEANS = dict(zip(NAMES, (68.5, 49.9, 75.7, 91)))  # of the text, percent of the 
 BYTES = 64 << 20
 
 
-def torus(shape, *options):
-    return json.loads(call(RECKON, "solve", "torus", "--shape", shape, *RINGS, "--json", *options))
-
-
-def sweep(shape, kind):
-    return json.loads(call(RECKON, "solve", "overlap", "--shape", shape, f"--{kind}-sweep", "--json"))
-
-
-def least(points, given, reached, ideal):
-    return next((p[given] for p in points if p[reached] >= 0.9 * ideal), None)
-
-
-def resource_jobs():
-    """Memory, SMs, ideal bandwidth."""
-    jobs = []
-    for shape, key, paper, unit, scale in (
-            ("4x4x4", "baseline_memory_bandwidth", "450 to send 300", "GB/s", 1e9),
-            ("4x4x4", "offload_memory_bandwidth", "133 to send 300", "GB/s", 1e9),
-            ("4x4x4", "bytes_sent_per_byte_loaded", "2.25", "", 1), ("4x4x4", "ideal_bandwidth", "300", "GB/s", 1e9),
-            ("4x2x2", "ideal_bandwidth", "300 for 16 nodes, shape not given", "GB/s", 1e9),
-            ("4x4x1", "ideal_bandwidth", "300 for 16 nodes, shape not given", "GB/s", 1e9), ("4x4x4", "sms", "6", "", 1)):
-        jobs.append(Job({"shape": shape, "what": key.replace("_", " "), "unit": unit, "paper": paper},
-                        lambda _, s=shape, k=key, by=scale: {"here": torus(s)[k] / by}))
-
-    def for_most(shape, kind, given, reached, scale):
-        found = sweep(shape, kind)
-        return {"here": least(found["points"], given, reached, found["ideal_bandwidth"]) / scale}
-
-    for shape in ("4x2x2", "4x4x1", "4x4x4"):
-        for kind, given, reached, paper, unit, scale in (
-                ("memory", "memory_bandwidth", "network_bandwidth", "450", "GB/s", 1e9),
-                ("memory", "memory_bandwidth", "engine_network_bandwidth", "128", "GB/s", 1e9), ("sm", "sms", "network_bandwidth", "6", "", 1)):
-            jobs.append(Job({"shape": shape, "what": f"{given.replace('_', ' ')} for 90 % of the ideal {reached.replace('_', ' ')}",
-                             "unit": unit, "paper": paper}, lambda _, a=(shape, kind, given, reached, scale): for_most(*a)))
-    return jobs
-
-
 def of_links(shape):
-    return torus(shape, "--link-efficiency", "94%")["ideal_bandwidth"]
+    return json.loads(call(RECKON, "solve", "torus", "--shape", shape, *RINGS, "--link-efficiency", "94%", "--json"))["ideal_bandwidth"]
 
 
 def all_reduce(own, profile, shape, strategy, count, part_bytes, window):
@@ -126,11 +89,10 @@ def ordering_jobs(folder):
 
 def jobs(folder):
     need_build()
-    return {"resources": resource_jobs(), "all-reduce": all_reduce_jobs(folder), "iterations": iteration_jobs(), "orderings": ordering_jobs(folder)}
+    return {"all-reduce": all_reduce_jobs(folder), "iterations": iteration_jobs(), "orderings": ordering_jobs(folder)}
 
 
 def summary(tables):
-    resources = {(r["shape"], r["what"]): r["here"] for r in tables["resources"]}
     best = max((r for r in tables["all-reduce"] if r["shape"] == "4x4x4" and r["strategy"] == "torus" and r["latency"] == "table V"
                 and r["gradient_bytes"] == str(BYTES)), key=lambda r: number(r, "simulated_GB_per_s"))
     times = {(r["workload"], r["nodes"], r["configuration"]): number(r, "iteration_ms") for r in tables["iterations"] if r["bytes"] == "fp16"}
@@ -143,12 +105,8 @@ def summary(tables):
                                                        r["asked_window_parts"]) == ("4x4x4", "torus", "table V", str(BYTES), part_bytes, window))
         return f"{100 * (1 - number(row, 'simulated_GB_per_s') / number(row, 'equation44_GB_per_s')):.1f} %"
 
-    rows = [("memory to send 300 GB/s: 450 GB/s, with the engine 133 (III)", ", ".join(
-                f"{float(resources['4x4x4', f'{k} memory bandwidth']):.4g}" for k in ("baseline", "offload"))),
-            ("ideal bandwidth of 64 nodes: 300 GB/s (III)", f"{float(resources['4x4x4', 'ideal bandwidth']):.4g}; at table V's 94 % of the links "
-             f"{number(best, 'equation44_GB_per_s'):.1f}, simulated {number(best, 'simulated_GB_per_s'):.1f}"),
-            ("90 % of the ideal from 450 GB/s of memory, 128 with the engine (III)", ", ".join(
-                f"{float(v):.4g}" for (s, k), v in resources.items() if s == "4x4x4" and k.startswith("memory bandwidth for")))]
+    rows = [("ideal bandwidth of 64 nodes: 300 GB/s (III)", f"at table V's 94 % of the links {number(best, 'equation44_GB_per_s'):.1f}, simulated "
+             f"{number(best, 'simulated_GB_per_s'):.1f}")]
     rows.append(("chunks of 64 kB, messages of 4 kB (IV-C): what filling and draining the rings costs", f"in parts of 64 KiB {lost('65536', 'auto')} of (44), "
                  f"of 4 KiB with 512 under way {lost('4096', '512')}"))
     asis = [r for r in tables["orderings"] if r["changed"] == "nothing"]
@@ -169,5 +127,5 @@ def summary(tables):
     return ("the paper", "here"), rows
 
 
-PAGE = Page("ace", ("resources", "all-reduce", "iterations", "orderings"), summary, jobs, sparse=3)
+PAGE = Page("ace", ("all-reduce", "iterations", "orderings"), summary, jobs, sparse=3)
 EXPERIMENTS = experiment(PAGE)

@@ -10,7 +10,9 @@ from docs/results/headlines.toml, whose rows have:
     command     a line of bash; its output is read as JSON documents
     value       what of them is ours, a Python expression for each number: a document's keys are its names, `docs` is all documents, `status`
                 the exit status, `text` the output, of(list, key=value) an entry of a list
-    same        nothing to explain: with `paper`, and neither of the next
+    same        a note, or nothing: ours is the paper's. A row claims this if it has none of the next
+    formula     the same; `paper` is what the paper's formula gives, worked out by hand
+    holds       the same; `paper` is what a statement without numbers comes to
     differs     why ours is not the paper's
     runs        there is no number in the paper's text to compare with
     not_run     why the command is not run by the test
@@ -34,13 +36,15 @@ from reproduction.pages import DOCUMENTS
 
 ROWS, PAGE = DOCUMENTS / "headlines.toml", DOCUMENTS / "headlines.md"
 LIMIT = 120  # seconds of a command: only ends what hangs
-COUNTED = {"same": "as the paper says", "differs": "otherwise, and why", "runs": "nothing to compare with in the text",
-           "not_run": "measured: not run by the test", "none": "no command, and why"}
-WORDS = {"same": "same: {}", "differs": "**differs**: {}", "runs": "{}", "not_run": "not run by the test: {}", "none": "{}"}
+# What a row may claim: what the page's counts call it, and its own words.
+CLAIMS = {"same": ("the paper's number", "same: {}"), "formula": ("the number of the paper's formula, worked out by hand", "by the formula: {}"),
+          "holds": ("a statement without a number, which holds", "holds: {}"), "differs": ("another number, and why", "**differs**: {}"),
+          "runs": ("nothing in the text to compare with", "{}"), "not_run": ("measured: not run by the test", "not run by the test: {}"),
+          "none": ("no command, and why", "{}")}
 
 
 def kind(row):
-    return next((k for k in COUNTED if k in row), "same")
+    return next((k for k in CLAIMS if k in row), "same")
 
 
 def documents(text):
@@ -120,21 +124,25 @@ def agrees(said, value, within):
     return abs(value - number) <= (within * abs(number) if within else 0.5 * 10**-digits * (1 + 1e-9))
 
 
-def false_claims(row, ours):
-    said = row["paper"].split()
-    if len(said) != len(ours):
-        return [f"{row['id']}: {len(said)} numbers of the paper, {len(ours)} here: {' '.join(map(shown, ours))}"]
+def disagreeing(row, ours):
+    """(the paper's, ours) where these differ."""
     within = float(row.get("within", "0").rstrip(" %")) / 100
-    wrong = [f"{s} is {shown(v)} here" for s, v in zip(said, ours) if not agrees(s, v, within)]
+    return [(said, value) for said, value in zip(row["paper"].split(), ours) if not agrees(said, value, within)]
+
+
+def false_claims(row, ours):
+    if len(row["paper"].split()) != len(ours):
+        return [f"{row['id']}: {len(row['paper'].split())} numbers of the paper, {len(ours)} here: {' '.join(map(shown, ours))}"]
+    apart = disagreeing(row, ours)
     if kind(row) == "differs":
-        return [] if wrong else [f"{row['id']}: is said to differ, and agrees"]
-    return [f"{row['id']}: is said to be the same: {w}" for w in wrong]
+        return [] if apart else [f"{row['id']}: is said to differ, and agrees"]
+    return [f"{row['id']}: is said to be the same: {said} is {shown(value)} here" for said, value in apart]
 
 
 def check_form(row):
     claim, number = kind(row), {"command", "value", "paper"}
-    needs = {"id", "where", "says"} | {"same": number, "differs": number, "runs": {"command", "value"}, "not_run": {"command"}, "none": set()}[claim]
-    allowed = needs | {claim, "unit", *({"within"} if claim in ("same", "differs") else {"paper"} if claim in ("not_run", "none") else ())}
+    needs = {"id", "where", "says"} | {"runs": {"command", "value"}, "not_run": {"command"}, "none": set()}.get(claim, number)
+    allowed = needs | {claim, "unit"} | ({"within"} if "value" in needs else {"paper"})
     if needs - set(row) or set(row) - allowed:
         die(f"{ROWS}: {row.get('id')}: missing, or not in a row that says {claim}: {', '.join(sorted((needs - set(row)) | (set(row) - allowed)))}")
 
@@ -152,7 +160,7 @@ def line(row, ours):
     unit = f" {row['unit']}" if "unit" in row else ""
     said = row["says"] + (f": {', '.join(row['paper'].split())}{unit}" if "paper" in row else "")
     cells = [row["id"], row["where"], said, f"`{row['command']}`" if "command" in row else "",
-             ", ".join(map(shown, ours)) + unit if ours else "", WORDS[kind(row)].format(row.get(kind(row), "")).rstrip(": ")]
+             ", ".join(map(shown, ours)) + unit if ours else "", CLAIMS[kind(row)][1].format(row.get(kind(row), "")).rstrip(": ")]
     return "| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
 
 
@@ -160,9 +168,9 @@ def page(papers, ours):
     """The page's text."""
     rows = [row for paper in papers for row in paper["row"]]
     counts = []
-    for name, words in COUNTED.items():
+    for name, (words, _) in CLAIMS.items():
         some = [r for r in rows if kind(r) == name]
-        numbers = sum(len(ours[r["id"]]) for r in some if r["id"] in ours)
+        numbers = sum(len(disagreeing(r, ours[r["id"]]) if name == "differs" else ours[r["id"]]) for r in some if r["id"] in ours)
         counts.append((words, len(some), numbers or ""))
     text = ["# Which of the papers' numbers come out?", "", aligned(("", "rows", "numbers"), counts), "", table()["about"].strip()]
     for paper in papers:

@@ -23,14 +23,14 @@ title = "A paper"
 id = "time, gain"
 where = "1"
 says = "time and gain"
-paper = "56.31 1.4 >1 1..2"
+paper = "56.31 1.4 >1 1..2 <2"
 command = "reckon solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s --json"
-value = ["1e3 * time_seconds", "[speedup_over_allreduce] * 3"]
+value = ["1e3 * time_seconds", "[speedup_over_allreduce] * 4"]
 [[paper.row]]
 id = "other"
 where = "2"
 says = "bytes of two, and a status"
-paper = "4000 8001 2"
+paper = "4,000 8001 2"
 command = "for n in 1 2; do reckon solve split --workers $n --bytes 4kB --bandwidth 1GB/s --json; done; reckon solve split"
 value = ["[d.model_bytes for d in docs]", "status"]
 differs = "one is another"
@@ -54,8 +54,8 @@ expect_status 0
 headlines copy --check
 expect_status 0
 stdout_matches '^3 rows are as they say$'
-grep -qF '| 56.305, 1.375, 1.375, 1.375 | same |' copy/docs/results/headlines.md || fail 'the page lacks a row'
-grep -qE '^\| as the paper says +\| 1 +\| 4 ' copy/docs/results/headlines.md || fail 'the page lacks its counts'
+grep -qF '| 56.305, 1.375, 1.375, 1.375, 1.375 | same |' copy/docs/results/headlines.md || fail 'the page lacks a row'
+grep -qE '^\| the paper.s number +\| 1 +\| 5 +\|$' copy/docs/results/headlines.md || fail 'the page lacks its counts'
 
 wrong() { # TEXT SED: the edited rows are refused with TEXT
   sed "$2" few.toml > copy/docs/results/headlines.toml
@@ -67,9 +67,10 @@ wrong() { # TEXT SED: the edited rows are refused with TEXT
 wrong 'time, gain: is said to be the same: 1.3 is 1.375 here' 's/56.31 1.4/56.31 1.3/'
 wrong 'time, gain: is said to be the same: 56.30 is 56.305 here' 's/56.31/56.30/'
 wrong 'time, gain: is said to be the same: >1.5 is 1.375 here' 's/>1 />1.5 /'
+wrong 'time, gain: is said to be the same: <1.3 is 1.375 here' 's/<2/<1.3/'
 wrong 'time, gain: is said to be the same: 1.4..2 is 1.375 here' 's/1\.\.2/1.4..2/'
-wrong 'time, gain: 3 numbers of the paper, 4 here' 's/56.31 //'
-wrong 'other: is said to differ, and agrees' 's/8001/4000/'
+wrong 'time, gain: 4 numbers of the paper, 5 here' 's/56.31 //'
+wrong 'other: is said to differ, and agrees' 's/8001/4,000/'
 wrong 'measured: reckon run has no --stragglers' 's/--straggler /--stragglers /'
 cp few.toml copy/docs/results/headlines.toml
 sed -i 's/56\.305/56.405/' copy/docs/results/headlines.md

@@ -49,14 +49,14 @@ def kind(row):
 
 def documents(text):
     """The JSON documents that follow each other in a text; none where it is something else."""
-    found, decoder, at = [], json.JSONDecoder(object_hook=lambda d: types.SimpleNamespace(**d)), 0
-    while at < len(text.rstrip()):
-        at += len(text[at:]) - len(text[at:].lstrip())
+    found, decoder = [], json.JSONDecoder(object_hook=lambda d: types.SimpleNamespace(**d))
+    while text := text.lstrip():
         try:
-            document, at = decoder.raw_decode(text, at)
+            document, end = decoder.raw_decode(text)
         except json.JSONDecodeError:
             return []
         found.append(document)
+        text = text[end:]
     return found
 
 
@@ -94,7 +94,7 @@ def values(row):
                 got = eval(expression, shared | (vars(document) if isinstance(document, types.SimpleNamespace) else {}))  # of our own file
                 made += got if isinstance(got, (list, tuple)) else [got]
             except Exception as error:
-                raise ValueError(f"{row['id']}: {expression}: {error!r}\n{row['command']}\n{text[:2000]}") from error
+                die(f"{row['id']}: {expression}: {error!r}\n{row['command']}\n{text[:2000]}", 4)
         if "docs" in str(expressions):
             break
     return made
@@ -210,7 +210,8 @@ def headlines(arguments, _):
     elif not arguments.check:
         PAGE.write_text(page(papers, ours))
     elif (now := page(papers, ours)) != (was := PAGE.read_text()):
-        wrong += [f"{PAGE.name}: {text}" for text in difflib.unified_diff(was.splitlines(), now.splitlines(), "on the page", "computed", n=0, lineterm="")]
+        wrong += [f"{PAGE.name}: {text}" for text in difflib.unified_diff(was.splitlines(), now.splitlines(), "on the page", "computed", n=0,
+                                                                          lineterm="")]
     print("\n".join(wrong or [f"{len(ours)} rows are as they say"]))
     if wrong:
         die(f"{PAGE.name}: rows are not as they say; `scripts/reproduce headlines` renews what is here, {ROWS.name} has the claims", 1)

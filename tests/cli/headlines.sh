@@ -83,3 +83,13 @@ sed '/^paper = "56/d' few.toml > copy/docs/results/headlines.toml
 headlines copy
 expect_status 2
 stderr_has 'time, gain' paper
+
+# A value that a command does not give, and an id of two rows.
+sed 's/1e3 \* time_seconds/1e3 * no_seconds/' few.toml > copy/docs/results/headlines.toml
+headlines copy
+expect_status 4
+stderr_has 'time, gain' no_seconds
+sed 's/^id = "other"/id = "file"/' few.toml > copy/docs/results/headlines.toml
+headlines copy
+expect_status 2
+stderr_has file

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 1200
 # docs/results/headlines.md: every command gives what the page says, and every row's claim about the papers' numbers holds.
 source "$(dirname "$0")/../support/shell.sh"
 need_build

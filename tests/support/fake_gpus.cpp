@@ -96,10 +96,14 @@ void FakeGpus::release(int /*device*/, std::byte* memory) noexcept {
   freed_while_open += m_imports.contains(memory) ? 1U : 0U;
   m_memory.erase(memory);
 }
+std::optional<std::size_t> FakeGpus::lose_after(std::optional<std::size_t> calls) {
+  const std::lock_guard lock(m_mutex);
+  return std::exchange(m_calls_left, calls);
+}
 bool FakeGpus::lost() {
   const std::lock_guard lock(m_mutex);
-  if (!calls_left || *calls_left > 0) {
-    calls_left = calls_left ? std::optional(*calls_left - 1) : calls_left;
+  if (!m_calls_left || *m_calls_left > 0) {
+    m_calls_left = m_calls_left ? std::optional(*m_calls_left - 1) : m_calls_left;
     return false;
   }
   ++calls_refused;

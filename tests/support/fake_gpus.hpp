@@ -40,6 +40,9 @@ public:
   /// Every GPU can have access to every GPU.
   void let_all_be_peers();
   ~FakeGpus() override;
+  /// So many more calls that use a stream or make something succeed, and then none: a GPU that fell
+  /// off its bus; nothing: all. Returns what was left before. For any thread.
+  std::optional<std::size_t> lose_after(std::optional<std::size_t> calls);
 
   // What a test decides.
   std::function<double(const Work&)> seconds; ///< of one piece of work
@@ -54,11 +57,8 @@ public:
   GpuStatus fail_next_copy = 0; ///< the status of the next copy, which is not made
   bool lose_copies = false;     ///< copies take their time and move nothing
   bool gate_expires = false;
-  /// So many more calls that use a stream or make something succeed, and then none: a GPU that fell
-  /// off its bus.
-  std::optional<std::size_t> calls_left;
-  std::size_t calls_refused = 0; ///< since then
-  std::string no_gemm; ///< why there are no matrix products; empty: there are
+  std::size_t calls_refused = 0; ///< since lose_after()
+  std::string no_gemm;           ///< why there are no matrix products; empty: there are
 
   [[nodiscard]] const Clock& clock() const { return m_clock; }
   void advance(double seconds_) {
@@ -167,6 +167,7 @@ private:
   [[nodiscard]] std::vector<double> fair_rates(const std::vector<Item*>& active) const;
   GpuStatus work(const Work& what, GpuStream stream, std::function<void()> act);
 
+  std::optional<std::size_t> m_calls_left;
   mutable std::recursive_mutex m_mutex; ///< of the calls of a mover's or a session's threads
   VirtualClock m_clock;
   std::vector<GpuProperties> m_devices;

@@ -15,6 +15,14 @@ namespace {
 thread_local std::size_t allocations = 0; ///< of this thread
 }
 
+#ifndef __has_feature // g++
+#define __has_feature(what) 0
+#endif
+#if __has_feature(thread_sanitizer) // has these operators already
+extern "C" void __sanitizer_malloc_hook(const volatile void* /*memory*/, std::size_t /*bytes*/) {
+  ++allocations;
+}
+#else
 void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const memory = std::malloc(bytes)) {
@@ -32,6 +40,7 @@ void operator delete(void* memory) noexcept {
 void operator delete(void* memory, std::size_t /*bytes*/) noexcept {
   std::free(memory);
 }
+#endif
 
 namespace reckon {
 namespace {

@@ -184,9 +184,9 @@ private:
   }
   /// By the program, whose calls are not those that fail.
   void copy(std::byte* to, const void* from, std::uint64_t bytes) {
-    const std::optional<std::size_t> left = std::exchange(gpus.calls_left, std::nullopt);
+    const std::optional<std::size_t> left = gpus.lose_after(std::nullopt);
     ASSERT_EQ(gpus.copy(to, static_cast<const std::byte*>(from), bytes, stream()), 0);
-    gpus.calls_left = left;
+    gpus.lose_after(left);
   }
 
   std::vector<Staging::Place> m_tensors;
@@ -315,7 +315,7 @@ TEST(Staging, AGpuThatIsLostAtAnyCallIsSaidAndHoldsNobody) {
     Random random(7);
     World world({{{0, 40}}, {{40, 24}}, {{64, 100}}}, {{0, 64}, {64, 52}, {116, 48}});
     const std::size_t before = world.gpus.living();
-    world.gpus.calls_left = calls;
+    world.gpus.lose_after(calls);
     bool thrown = false;
     try {
       world.stage();

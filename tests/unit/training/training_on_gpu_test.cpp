@@ -164,7 +164,7 @@ TEST(TrainingOnGpu, ALostGpuEndsTheJobForAll) {
       gpu.make(t, 0);
     }
     if (m.is.rank == 1) {
-      gpu.gpus().calls_left = 0; // while its gradients are copied
+      gpu.gpus().lose_after(0); // while its gradients are copied
       EXPECT_EQ(reckon_wait(m.session, -1), RECKON_FAILED);
       EXPECT_THAT(reckon_error(), HasSubstr("GPU 0: "));
     } else {

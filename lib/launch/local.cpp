@@ -143,9 +143,12 @@ public:
       }
     }
     for (const bool peer_errors : {false, true}) {
-      for (const Child& c : m_children) {
+      for (std::size_t r = 0; r < m_children.size(); ++r) {
+        const Child& c = m_children[r];
         if (c.error_kind && c.peer_error == peer_errors) {
-          fail(*c.error_kind, c.error);
+          // What is wrong with the job is so at all ranks; an operation failed at one.
+          const bool own = !peer_errors && *c.error_kind == ErrorKind::operation;
+          fail(*c.error_kind, own ? fmt::format("rank {}: {}", r, c.error) : c.error);
         }
       }
     }

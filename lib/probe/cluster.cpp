@@ -13,7 +13,6 @@
 #include "probe/racks.hpp"
 #include "probe/rails.hpp"
 #include "probe/rounds.hpp"
-#include "probe/sampling.hpp"
 
 #include <fmt/format.h>
 

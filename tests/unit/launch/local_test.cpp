@@ -52,7 +52,7 @@ TEST(RunLocally, ThrowsTheErrorThatStartedIt) {
     }
     throw PeerError("rank 2 died");
   };
-  EXPECT_EQ(error_of(3, body), "the disk is full");
+  EXPECT_EQ(error_of(3, body), "rank 2: the disk is full");
   EXPECT_EQ(error_of(2, body), "rank 2 died"); // no other trouble is known
   EXPECT_EQ(error_of(1, [](int, const Tell&) -> std::string { ::_exit(9); }),
             "rank 0 ended without a word");

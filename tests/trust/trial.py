@@ -402,8 +402,10 @@ def left_behind(job):
     problems = []
     if not until(lambda: not others(), 15):
         for pid in others():
-            problems.append(f"process {pid} is left: " + pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:200])
-            os.kill(int(pid), signal.SIGKILL)
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:200]
+                problems.append(f"process {pid} is left: {words}")
+                os.kill(int(pid), signal.SIGKILL)
     if job.trial.what in LABS:
         job.netlab("down")
         if job.call("ip", "netns", "list").strip():
@@ -447,6 +449,8 @@ def play(trial, work, root, reckon):
     os.environ["NETLAB"] = "netlab"
     if trial.fault == "clock" and not os.environ.get("RECKON_CLOCK_LIBRARY"):
         return Result(0, "", [], "there is no C compiler for the library that moves a clock")
+    if trial.what == "simulate" and not pathlib.Path(reckon).with_name("reckon-sim").exists():
+        return Result(0, "", [], "there is no reckon-sim beside reckon")
     job = Job(trial, work, root, reckon)
     job.prepare()
     job.start()

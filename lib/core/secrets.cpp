@@ -25,6 +25,10 @@ std::uint64_t secret_number() {
   return number;
 }
 
+std::string secret_text() {
+  return fmt::format("{:016x}{:016x}", secret_number(), secret_number());
+}
+
 std::string proof_of(std::string_view key, std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned int length = 0;

@@ -13,6 +13,9 @@ inline constexpr const char* k_token_variable = "RECKON_JOB_TOKEN";
 /// 64 bits of the system's cryptographic source, which nobody can guess. Throws Error{operation}.
 [[nodiscard]] std::uint64_t secret_number();
 
+/// 128 such bits as 32 hex digits.
+[[nodiscard]] std::string secret_text();
+
 /// That its maker knew `key`, of this text: HMAC-SHA-256 as 64 hex digits. It tells nothing about
 /// the key.
 [[nodiscard]] std::string proof_of(std::string_view key, std::string_view text);

@@ -157,10 +157,6 @@ std::optional<JobEnvironment> job_from_environment() {
   return std::nullopt;
 }
 
-std::string random_job_token() {
-  return fmt::format("{:016x}{:016x}", secret_number(), secret_number());
-}
-
 Fd listen_on_master_address(const JobEnvironment& job) {
   const std::vector<std::string> addresses = addresses_of_name(job.master_address);
   if (addresses.empty()) {
@@ -217,7 +213,7 @@ Fd meet_at_board(JobEnvironment& job, Seconds limit) {
       cannot_listen(job, error);
     }
     job.master_port = listener.port;
-    job.token = random_job_token();
+    job.token = secret_text();
     job.board->publish(
         Json{{"address", job.master_address}, {"port", job.master_port}, {"token", job.token}}
             .dump());

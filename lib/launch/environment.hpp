@@ -48,9 +48,6 @@ struct JobEnvironment {
 /// when the launcher speaks a protocol that this build lacks.
 [[nodiscard]] std::optional<JobEnvironment> job_from_environment();
 
-/// 128 random bits as text.
-[[nodiscard]] std::string random_job_token();
-
 /// Rank 0's socket on MASTER_ADDR and MASTER_PORT, and on no other address, with two exceptions,
 /// both with a warning: MASTER_ADDR belongs to another machine (a service address in front of this
 /// one), or it is this machine's loopback address though some ranks are elsewhere (a host name that

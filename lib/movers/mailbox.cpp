@@ -3,11 +3,11 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/secrets.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,18 +45,6 @@ long futex(SharedWord& word, int operation, std::uint32_t value, const timespec*
 
 Fd datagram_socket() noexcept {
   return Fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-std::array<char, 32> random_token() {
-  std::array<unsigned char, 16> raw{};
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) {
-    fail_errno("getrandom", errno);
-  }
-  std::array<char, 32> text{};
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    fmt::format_to_n(&text[2 * i], 2, "{:02x}", raw[i]);
-  }
-  return text;
 }
 
 } // namespace
@@ -132,7 +119,7 @@ MailboxSegment::MailboxSegment(const char* mover, int lanes) : m_lanes(lanes) {
   m_fd = make_shared_memory("reckon-control", size);
   // A memfd starts as zeros, which is every ring empty and every lane awake.
   m_mapping = Mapping(m_fd.get(), size, "control segment", false);
-  control().token = random_token();
+  std::ranges::copy(secret_text(), control().token.begin());
 }
 
 MailControl& MailboxSegment::control() const noexcept {
@@ -167,8 +154,7 @@ PeerMail MailboxSegment::attach(const char* mover, std::size_t rank,
                              control_bytes(m_lanes), false);
   peer.shared = reinterpret_cast<MailControl*>(peer.mapping.bytes().data());
   const std::string token = address.at("token").string();
-  if (token.size() != peer.shared->token.size() ||
-      std::memcmp(token.data(), peer.shared->token.data(), token.size()) != 0) {
+  if (!same_secret(token, std::string_view(peer.shared->token.data(), peer.shared->token.size()))) {
     fail(ErrorKind::unavailable, peer_not_reached(mover, rank, pid, "process ids differ"));
   }
   return peer;

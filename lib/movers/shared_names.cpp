@@ -3,6 +3,7 @@
 
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "core/whole_number.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
-#include <random>
 #include <sstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -70,8 +70,7 @@ bool is_of_the_dead(const std::string& name) {
 } // namespace
 
 std::string new_shared_name() {
-  std::random_device random;
-  return fmt::format("{}{:08x}{:08x}", beginning_of_names(::getpid()), random(), random());
+  return fmt::format("{}{:016x}", beginning_of_names(::getpid()), secret_number());
 }
 
 void remove_names_of_the_dead() noexcept {

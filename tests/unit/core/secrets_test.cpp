@@ -17,6 +17,8 @@ TEST(Secrets, NumbersDifferInEveryHalf) {
   }
   EXPECT_EQ(high.size(), 64U);
   EXPECT_EQ(low.size(), 64U);
+  EXPECT_EQ(secret_text().size(), 32U);
+  EXPECT_NE(secret_text(), secret_text());
 }
 
 TEST(Secrets, AProofIsTheHmacOfRfc4231) {

@@ -258,14 +258,5 @@ TEST_F(EnvironmentTest, AnEmptyBoardIsRank0sFault) {
   EXPECT_REFUSED(operation, "rank 0", Rendezvous(job, "plan", Seconds(0.1)));
 }
 
-TEST(JobToken, DiffersEachTime) {
-  std::set<std::string> tokens;
-  for (int i = 0; i < 200; ++i) {
-    tokens.insert(random_job_token());
-  }
-  EXPECT_EQ(tokens.size(), 200U);
-  EXPECT_EQ(tokens.begin()->size(), 32U);
-}
-
 } // namespace
 } // namespace reckon

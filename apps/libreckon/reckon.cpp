@@ -65,12 +65,9 @@ reckon_status guarded(Call call) noexcept {
     return call();
   } catch (const PeerError& error) {
     return say(RECKON_PEER, error.what());
-  } catch (const Error& error) {
+  } catch (const std::exception& cause) {
+    const Error error = as_error(cause);
     return say(status_of(error.kind()), error.what());
-  } catch (const std::bad_alloc&) {
-    return say(RECKON_FAILED, "out of memory");
-  } catch (const std::exception& error) {
-    return say(RECKON_INTERNAL, error.what());
   }
 }
 

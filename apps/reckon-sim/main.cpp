@@ -117,14 +117,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const Error& e) {
-    std::cerr << "reckon-sim: error: " << e.what() << '\n';
-    return exit_status(e.kind());
   } catch (const std::bad_alloc&) {
     std::cerr << "reckon-sim: error: out of memory; merge more parts with --coarsen\n";
     return k_exit_operation;
   } catch (const std::exception& e) {
-    std::cerr << "reckon-sim: error: " << e.what() << '\n';
-    return k_exit_bug;
+    const Error error = as_error(e);
+    std::cerr << "reckon-sim: error: " << error.what() << '\n';
+    return exit_status(error.kind());
   }
 }

@@ -87,19 +87,11 @@ int main(int argc, char** argv) {
     install_interrupt_handlers();
     const int status = run(argc, argv);
     return interrupted() ? k_exit_interrupted : status;
-  } catch (const Error& e) {
-    std::cerr << "reckon: error: " << e.what() << '\n';
-    return interrupted() ? k_exit_interrupted : exit_status(e.kind());
-  } catch (const std::bad_alloc&) {
-    std::cerr << "reckon: error: out of memory; use fewer ranks, a smaller workload or a smaller "
-                 "part size\n";
-    return k_exit_operation;
-  } catch (const std::system_error& e) { // standard output that cannot be written
-    std::cerr << "reckon: error: " << e.what() << '\n';
-    return k_exit_operation;
   } catch (const std::exception& e) {
-    std::cerr << "reckon: internal error: " << e.what()
-              << "; this is a bug in reckon, please report it\n";
-    return k_exit_bug;
+    const Error error = as_error(e);
+    const bool bug = error.kind() == ErrorKind::internal;
+    std::cerr << (bug ? "reckon: internal error: " : "reckon: error: ") << error.what()
+              << (bug ? "; this is a bug in reckon, please report it\n" : "\n");
+    return interrupted() ? k_exit_interrupted : exit_status(error.kind());
   }
 }

@@ -3,12 +3,25 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <system_error>
 
 namespace reckon {
 
 void fail(ErrorKind kind, const std::string& message) {
   throw Error(kind, one_line(message));
+}
+
+Error as_error(const std::exception& cause) {
+  if (const auto* const known = dynamic_cast<const Error*>(&cause)) {
+    return *known;
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&cause) != nullptr) {
+    return {ErrorKind::operation,
+            "out of memory; use fewer ranks, a smaller workload or a smaller part size"};
+  }
+  const bool refused = dynamic_cast<const std::system_error*>(&cause) != nullptr;
+  return {refused ? ErrorKind::operation : ErrorKind::internal, one_line(cause.what())};
 }
 
 void fail_errno(const std::string& attempt, int error_number) {

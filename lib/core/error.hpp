@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ private:
 
 /// Throws Error. Kept out of line: throwing emits much code.
 [[noreturn]] void fail(ErrorKind kind, const std::string& message);
+
+/// What to say and do of any exception: an Error as it is; too little memory and a refusal of the
+/// system are operations that failed; the rest are bugs.
+[[nodiscard]] Error as_error(const std::exception& cause);
 
 /// Throws Error{operation} whose text ends with the system's words for `error_number`.
 [[noreturn]] void fail_errno(const std::string& attempt, int error_number);

@@ -631,7 +631,8 @@ void Rendezvous::give_up(const std::exception& cause) noexcept {
     const std::lock_guard lock(m_mutex);
     // Rank 0 puts the names of others before what they say, and nobody puts its own.
     const bool own = m_job.rank == 0 && dynamic_cast<const PeerError*>(&cause) == nullptr;
-    declare(own ? fmt::format("{} gave up: {}", own_name(), cause.what()) : cause.what());
+    const Error error = as_error(cause);
+    declare(own ? fmt::format("{} gave up: {}", own_name(), error.what()) : error.what());
     for (Peer& peer : m_peers) {
       peer.connection.flush();
       peer.connection.end_sending();

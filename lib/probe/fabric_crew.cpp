@@ -121,11 +121,10 @@ void FabricCrew::serve(int rank, int socket) const {
       // What broke is told at once: the peer may wait for us in vain.
       send(socket, FrameKind::outcome, encode(self.outcome()));
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& cause) {
+    const Error error = as_error(cause);
     send(socket, error.kind() == ErrorKind::unavailable ? FrameKind::unavailable : FrameKind::error,
          error.what());
-  } catch (const std::exception& error) { // out of memory, for one
-    send(socket, FrameKind::error, error.what());
   }
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <new>
+#include <system_error>
 
 namespace reckon {
 namespace {
@@ -34,6 +36,16 @@ TEST(Error, OfTheSystemEndsWithTheSystemsWords) {
     EXPECT_EQ(e.kind(), ErrorKind::operation);
     EXPECT_STREQ(e.what(), "cannot write x: No space left on device");
   }
+}
+
+TEST(Error, OfAnyExceptionHasAKind) {
+  EXPECT_EQ(as_error(Error(ErrorKind::input, "x")).kind(), ErrorKind::input);
+  EXPECT_EQ(as_error(std::bad_alloc()).kind(), ErrorKind::operation);
+  EXPECT_EQ(as_error(std::system_error(EAGAIN, std::generic_category())).kind(),
+            ErrorKind::operation); // of std::thread
+  const Error bug = as_error(std::logic_error("a\nb"));
+  EXPECT_EQ(bug.kind(), ErrorKind::internal);
+  EXPECT_STREQ(bug.what(), "a\\u000ab");
 }
 
 TEST(OneLine, EscapesControlCharactersOnly) {

@@ -3,11 +3,11 @@
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
+#include "core/secrets.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -52,11 +52,18 @@ std::optional<std::string> read_rest(int fd) {
   }
 }
 
+/// The file is what is wrong, unless the system or the disk is.
+[[noreturn]] void fail_reading(const std::string& attempt, int why,
+                               const std::string& remedy = "") {
+  const bool system = why == EMFILE || why == ENFILE || why == ENOMEM || why == EIO;
+  fail(system ? ErrorKind::operation : ErrorKind::input,
+       attempt + ": " + std::generic_category().message(why) + remedy);
+}
+
 std::string read_all(int fd, const std::string& name) {
   std::optional<std::string> content = read_rest(fd);
   if (!content) {
-    fail(ErrorKind::input,
-         fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
+    fail_reading("cannot read " + name, errno);
   }
   return *std::move(content);
 }
@@ -133,9 +140,8 @@ std::string read_file(const std::string& path) {
   if (!fd) {
     const int why = errno;
     const std::string near = why == ENOENT ? near_file(path) : "";
-    fail(ErrorKind::input,
-         fmt::format("cannot open {}: {}{}", path, std::generic_category().message(why),
-                     near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+    fail_reading("cannot open " + path, why,
+                 near.empty() ? "" : fmt::format("; did you mean {}?", near));
   }
   return read_all(fd.get(), path);
 }
@@ -149,7 +155,8 @@ void write_file(const std::string& path, std::string_view content) {
   write_file(path, std::span(&content, 1));
 }
 
-void write_file(const std::string& path, std::span<const std::string_view> pieces) {
+void write_file(const std::string& path, std::span<const std::string_view> pieces,
+                Readers readers) {
   const auto write_pieces = [&](int to, const std::string& name) {
     for (const std::string_view piece : pieces) {
       write_all(to, name, piece);
@@ -159,8 +166,9 @@ void write_file(const std::string& path, std::span<const std::string_view> piece
     write_pieces(STDOUT_FILENO, "standard output");
     return;
   }
+  const bool is_private = readers == Readers::owner;
   struct stat existing {};
-  const bool exists = ::stat(path.c_str(), &existing) == 0;
+  const bool exists = !is_private && ::stat(path.c_str(), &existing) == 0;
   if (exists && !S_ISREG(existing.st_mode)) { // /dev/null, a pipe: nothing to replace
     const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd) {
@@ -169,14 +177,13 @@ void write_file(const std::string& path, std::span<const std::string_view> piece
     write_pieces(fd.get(), path);
     return;
   }
-  const std::filesystem::path target = end_of_links(path);
+  const std::filesystem::path target =
+      is_private ? std::filesystem::path(path) : end_of_links(path);
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
-  const mode_t mode = exists ? (existing.st_mode & 0777U) : 0644U;
+  const mode_t mode = is_private ? 0600U : exists ? (existing.st_mode & 0777U) : 0644U;
   // A file without a name: if this process dies now, nothing is left.
   Fd fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-  static std::atomic<unsigned> counter{0}; // threads of one process may write the same file
-  const std::string temporary = fmt::format("{}.{}.{}.tmp", target.native(), ::getpid(), counter++);
-  ::unlink(temporary.c_str()); // left by a killed process that had our number
+  const std::string temporary = fmt::format("{}.{:016x}.tmp", target.native(), secret_number());
   const bool nameless = static_cast<bool>(fd);
   if (!nameless) { // a file system without O_TMPFILE
     fd = Fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode));

@@ -32,7 +32,7 @@ private:
 };
 
 /// The whole file; "-" is standard input. Throws Error{input} naming the file, and where there is
-/// none the nearest one in its folder.
+/// none the nearest one in its folder; Error{operation} when it is not the file that is wrong.
 [[nodiscard]] std::string read_file(const std::string& path);
 
 /// The file of `path`'s folder with the same ending (.json where it has none) whose name is nearest
@@ -43,11 +43,18 @@ private:
 /// is down.
 [[nodiscard]] std::optional<std::string> read_if_readable(const std::string& path);
 
+/// Who may read a file that is written anew.
+enum class Readers {
+  all,   ///< as the umask says; an existing file keeps its mode
+  owner, ///< nobody else, and a link of that name is replaced, not followed
+};
+
 /// All or nothing: readers see the old file or the whole new one, and an interrupted write leaves
 /// nothing behind. "-" is standard output. Throws Error{operation} naming the file.
 void write_file(const std::string& path, std::string_view content);
 /// The same for content in consecutive pieces.
-void write_file(const std::string& path, std::span<const std::string_view> pieces);
+void write_file(const std::string& path, std::span<const std::string_view> pieces,
+                Readers readers = Readers::all);
 
 /// Throws the error of write_file() as far as it can be known before the content exists: long work
 /// should not end without a place for its result.

@@ -113,7 +113,7 @@ std::string write_sealed(const std::string& path, Json header,
   const std::string digest = digester.finish();
   const std::string seal = digest + "\n";
   pieces.emplace_back(seal);
-  write_file(path, pieces);
+  write_file(path, pieces, Readers::owner);
   return digest;
 }
 

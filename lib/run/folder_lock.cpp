@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/secrets.hpp"
 #include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
 #include "run/checkpoint_files.hpp"
@@ -59,7 +60,7 @@ std::string text_of(const Fd& file) {
 /// The lock file, made where it is missing. Throws Error{input} for anything else of that name: it
 /// is written to, so no one's file may be lost, and none that a link leads to.
 Fd open_lock(const std::string& path) {
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!file && errno != ELOOP) {
     fail_errno(fmt::format("cannot open {}", path), errno);
   }
@@ -147,7 +148,7 @@ void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
 FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Seconds limit) {
   // Random: no two jobs are the same one, also those of one plan.
   const std::string job =
-      rendezvous.broadcast(rendezvous.rank() == 0 ? random_job_token() : std::string(), limit);
+      rendezvous.broadcast(rendezvous.rank() == 0 ? secret_text() : std::string(), limit);
   const std::string path = folder + "/lock";
   Trouble trouble;
   Taken taken = Taken::by_another;

@@ -109,6 +109,9 @@ touch saved/step-00000015.rank-0001.bin.4711.0.tmp saved/step-00000015.complete.
 run -n 21 --resume saved --checkpoint saved
 [[ $(echo saved/*.tmp) == saved/notes.tmp ]] || fail "left: $(ls saved)"
 
+# Nobody else reads them, whatever the umask.
+[[ $(stat -c %a saved/step-* saved/lock | sort -u) == 600 ]] || fail "$(ls -l saved)"
+
 # A folder that cannot be written to.
 if [[ $(id -u) != 0 ]]; then
   mkdir closed && chmod a-w closed

@@ -218,6 +218,34 @@ TEST_F(File, ADeviceIsWrittenToAndNotReplaced) {
   EXPECT_EQ(write_error("/dev/full", "x"), "cannot write /dev/full: No space left on device");
 }
 
+TEST_F(File, ForItsOwnerAloneItReplacesALinkAndWhatOthersCouldRead) {
+  const auto write = [&](const std::string& path) {
+    const std::string_view content = "secret";
+    write_file(path, std::span(&content, 1), Readers::owner);
+    struct stat about {};
+    ASSERT_EQ(::lstat(path.c_str(), &about), 0);
+    EXPECT_TRUE(S_ISREG(about.st_mode));
+    EXPECT_EQ(about.st_mode & 0777U, 0600U);
+    EXPECT_EQ(read_file(path), "secret");
+  };
+  write_file(at("other"), "kept");
+  fs::create_symlink(at("other"), at("link"));
+  write(at("link"));
+  EXPECT_EQ(read_file(at("other")), "kept");
+  write(at("other"));
+  EXPECT_THAT(names(), ElementsAre("link", "other"));
+}
+
+TEST_F(File, WithoutDescriptorsItIsNotTheFileThatIsWrong) {
+  write_file(at("x"), "text");
+  rlimit before{}, none{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = {0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_REFUSED(operation, "x: Too many open files", static_cast<void>(read_file(at("x"))));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 TEST_F(File, ThreadsThatWriteTheSameFileLeaveOneOfTheContents) {
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -232,11 +232,13 @@ RECKON_API reckon_status reckon_test(reckon_session* session);
 
 /**
  * Waits until the step is over: then the gradient memory holds the sums (or means) over all
- * workers, bit-identical at all of them, and is the caller's until the next reckon_begin().
+ * workers, bit-identical at all of them, and is the caller's until the next reckon_begin(). A
+ * caller that missed the answer, by a signal for one, may ask again.
  * @param seconds how long at most; negative: without a limit
- * @return RECKON_OK; RECKON_PENDING: the time is over and the step goes on; RECKON_INPUT: no step
- *         has begun; RECKON_PEER: another rank ended (its text names rank and host), and no sum of
- *         this step may be used; RECKON_FAILED: the transport broke here
+ * @return RECKON_OK, also when no step is under way; RECKON_PENDING: the time is over and the step
+ *         goes on; RECKON_INPUT: this rank only sums; RECKON_PEER: another rank ended (its text
+ *         names rank and host), and no sum of this step may be used; RECKON_FAILED: the transport
+ *         broke here
  */
 RECKON_API reckon_status reckon_wait(reckon_session* session, double seconds);
 

@@ -341,9 +341,7 @@ bool Training::joined_within(std::optional<Seconds> limit) {
 void Training::begin() {
   const std::lock_guard lock(m_mutex);
   throw_failure();
-  if (!worker()) {
-    fail(ErrorKind::input, fmt::format("rank {} only sums: it serves", rank()));
-  }
+  require_worker();
   if (m_step != Step::none) {
     fail(ErrorKind::input, "a step begins when the one before is over: wait for it first");
   }
@@ -360,6 +358,12 @@ void Training::begin() {
   m_first_ready_ns = 0;
   m_open = true;
   m_changed.notify_all();
+}
+
+void Training::require_worker() const {
+  if (!worker()) {
+    fail(ErrorKind::input, fmt::format("rank {} only sums: it serves", rank()));
+  }
 }
 
 void Training::require_open() const {
@@ -410,9 +414,7 @@ void Training::note_first(std::int64_t ready_ns) {
 bool Training::summed_within(std::size_t first, std::size_t count, std::optional<Seconds> limit) {
   using Clock = std::chrono::steady_clock;
   require_tensors(first, count);
-  if (!worker()) {
-    fail(ErrorKind::input, fmt::format("rank {} only sums: it serves", rank()));
-  }
+  require_worker();
   const Seconds most = limit.value_or(k_no_limit);
   const Clock::time_point begin = Clock::now();
   for (;;) { // what ends the job rings no bell here
@@ -438,8 +440,9 @@ bool Training::over_within(std::optional<Seconds> limit) {
   std::unique_lock lock(m_mutex);
   wait(lock, limit, [this] { return m_step != Step::under_way || m_failure != nullptr; });
   throw_failure();
+  require_worker();
   if (m_step == Step::none) {
-    fail(ErrorKind::input, "no step has begun that could be over");
+    return true;
   }
   if (m_step == Step::under_way) {
     return false;

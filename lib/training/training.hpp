@@ -98,8 +98,8 @@ public:
   /// the next one begins. Waits at most `limit`; absent: without limit.
   [[nodiscard]] bool summed_within(std::size_t first, std::size_t count,
                                    std::optional<Seconds> limit);
-  /// Whether the step is over, so that the next may begin. Waits at most `limit`; absent: without
-  /// limit.
+  /// Whether no step is under way, so that the next may begin. Waits at most `limit`; absent:
+  /// without limit.
   [[nodiscard]] bool over_within(std::optional<Seconds> limit);
   /// At a rank that only sums: whether all workers leave, after at most `limit`.
   [[nodiscard]] bool served_within(std::optional<Seconds> limit);
@@ -119,6 +119,7 @@ private:
   enum class Step { none, under_way, over };
 
   [[nodiscard]] Staging& staging() const;
+  void require_worker() const;
   void require_open() const;
   void note_first(std::int64_t ready_ns);
   void require_tensors(std::size_t first, std::size_t count) const;

@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import datetime
 import json
+import math
 import os
+import time
 
 from . import _library
 from ._library import ReckonError
@@ -34,6 +36,7 @@ class Work:
 
         Where the gradients are on a GPU its stream waits instead, and this returns at once: what is queued after this sees
         the sums. An error is raised by the next step, or by Job.synchronize(); the sums that did not come are NaN then."""
+        limit = seconds_of(timeout)
         if self._over or self._job._queued is self:
             return True
         self._job._finish_step()
@@ -41,27 +44,23 @@ class Work:
             self._job._on_gpu.wait()
             self._job._work, self._job._queued = None, self
             return True
-        return self._until_over(timeout)
+        return self._until_over(limit)
 
-    def _until_over(self, timeout=None):
-        limit = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
-        if limit is None:
-            while not self._advance(SLICE_S):
-                pass
-            return True
-        slices = max(1, round(limit / SLICE_S))
-        for _ in range(slices):
-            if self._advance(limit / slices):
-                return True
-        raise ReckonError(f"the step was not over after {limit:g} s, and no rank is known to be dead: another worker has "
-                          "not begun its backward pass or not finished it. Wait again, or end the job by Job.abandon()",
-                          _library.PENDING)
+    def _until_over(self, limit=math.inf):
+        end = time.monotonic() + limit
+        while not self._advance(min(SLICE_S, max(0, end - time.monotonic()))):
+            if time.monotonic() < end:
+                continue
+            raise ReckonError(f"the step was not over after {limit:g} s, and no rank is known to be dead: another worker "
+                              "has not begun its backward pass or not finished it. Wait again, or end the job by "
+                              "Job.abandon()", _library.PENDING)
+        return True
 
     def _advance(self, seconds):
-        status = self._job._call("reckon_wait", seconds)
-        if status == _library.OK:
-            self._over = True
+        # Ctrl-C may come anywhere here: the library says the same again, and the mark is the last thing.
+        if self._job._call("reckon_wait", seconds) == _library.OK:
             self._job._step_is_over()
+            self._over = True
         return self._over
 
 
@@ -100,13 +99,20 @@ class Job:
         if self._work is not None:
             raise ReckonError("the step before is not over; call Job.wait() first")
         self.synchronize()
-        self._call("reckon_begin")
         self._missing = set(range(len(self.tensors)))
-        self._work = Work(self)
-        return self._work
+        self._work = work = Work(self)
+        try:
+            self._call("reckon_begin")
+        except BaseException:  # Ctrl-C comes before or after the library has begun
+            if self._library.reckon_wait(self._session, 0) != _library.PENDING:
+                self._work = None
+            raise
+        return work
 
     def ready(self, first, count=1):
         """The gradients of these tensors are in the job's memory, which must not be touched until the step is over."""
+        if not 0 <= first <= first + count <= len(self.tensors):  # ctypes would take them modulo 2^64
+            raise ReckonError(f"{count} tensors from number {first} on: there are {len(self.tensors)}")
         self._call("reckon_ready", first, count)
         self._missing.difference_update(range(first, first + count))
 
@@ -184,8 +190,8 @@ class Job:
     def abandon(self, why="abandoned"):
         """Ends the job for all ranks: their calls raise a ReckonError with this rank and `why`."""
         if self._session is not None:
-            text = " ".join(str(why).split())[:500] or "abandoned"
-            self._library.reckon_abandon(self._close(), text.encode())
+            text = (" ".join(str(why).split())[:500] or "abandoned").encode(errors="replace")
+            self._library.reckon_abandon(self._close(), text)
 
     def __enter__(self):
         return self
@@ -232,6 +238,15 @@ OPEN = set()
 def abandon_all():
     for job in list(OPEN):
         job.abandon("its process ended without Job.leave()")
+
+
+def seconds_of(timeout):
+    if timeout is None:
+        return math.inf
+    seconds = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
+    if not seconds >= 0:  # nor is it a number
+        raise ReckonError(f"a timeout of {seconds} s: it must be 0 or more, or None for no limit")
+    return seconds
 
 
 def check(status, text):

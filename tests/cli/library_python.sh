@@ -102,3 +102,86 @@ ends 0 130
 touch go
 ends 1 1
 grep -q 'reckon.ReckonError: rank 0 (.*) gave up: KeyboardInterrupt' rank-1.err || fail "$(cat rank-1.err)"
+
+# --- Ctrl-C while the library says that a step has begun, or that it is over: the step can still be waited for.
+cat > interrupted.py << 'PYTHON'
+import math
+import reckon
+from reckon import _library
+
+job = reckon.join("plan.json")
+library = job._library
+
+
+class Interrupting:
+    """The library, whose user presses Ctrl-C when a call of this name has returned OK, once."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, name):
+        call = getattr(library, name)
+        return self.interrupted(call) if name == self.name else call
+
+    def interrupted(self, call):
+        def called(*arguments):
+            status = call(*arguments)
+            if status == _library.OK:
+                self.name = None
+                raise KeyboardInterrupt
+            return status
+        return called
+
+
+def refused(call):
+    try:
+        call()
+    except reckon.ReckonError as error:
+        assert error.status == _library.INPUT, error
+        return
+    raise AssertionError("not refused")
+
+
+def interrupted(call):
+    try:
+        call()
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("not interrupted")
+
+
+for timeout in -1, math.nan, -math.inf:
+    refused(lambda: job.wait(timeout))
+job._library = Interrupting("reckon_begin")
+interrupted(job.begin)
+for first, count in (1 << 64, 1), (0, 3), (-1, 1), (1, -1):
+    refused(lambda: job.ready(first, count))
+job.ready(0)
+job._library = Interrupting("reckon_wait")
+interrupted(job.wait)
+assert job.wait(math.inf) and job._work is None
+assert job.wait(60)  # another step
+job.leave()
+job = reckon.join("plan.json")
+job.abandon("a name that is no text: \udcff")
+PYTHON
+cat > steps.py << 'PYTHON'
+import reckon
+
+job = reckon.join("plan.json")
+job.wait()
+job.wait()
+job.leave()
+job = reckon.join("plan.json")
+try:
+    job.wait()
+except reckon.ReckonError as error:
+    assert error.status == 5 and "no text: ?" in str(error), error
+else:
+    raise AssertionError("rank 0 had abandoned the job")
+PYTHON
+RECKON_MASTER_PORT=$(free_port)
+RECKON_RANK=0 python3 interrupted.py 2> rank-0.err & pids[0]=$!
+RECKON_RANK=1 python3 steps.py 2> rank-1.err & pids[1]=$!
+ends 0 0
+ends 1 0

@@ -3,6 +3,7 @@
 
 #include "core/clock.hpp"
 #include "core/interrupt.hpp"
+#include "core/secrets.hpp"
 #include "launch/sockets.hpp"
 
 #include <fmt/format.h>
@@ -70,11 +71,10 @@ void tell(int fd, char kind, const std::string& text) {
   } catch (const PeerError& e) {
     tell(pipe, k_peer_error, e.what());
     status = exit_status(e.kind());
-  } catch (const Error& e) {
-    tell(pipe, k_error, std::to_string(static_cast<int>(e.kind())) + e.what());
-    status = exit_status(e.kind());
   } catch (const std::exception& e) {
-    tell(pipe, k_error, std::to_string(static_cast<int>(ErrorKind::internal)) + e.what());
+    const Error error = as_error(e);
+    tell(pipe, k_error, std::to_string(static_cast<int>(error.kind())) + error.what());
+    status = exit_status(error.kind());
   }
   ::_exit(status); // no destructors of what belongs to the parent
 }
@@ -123,6 +123,13 @@ public:
       }
       if (monotonic_ns() > deadline) {
         kill_all();
+      }
+      const bool ending = std::any_of(m_children.begin(), m_children.end(),
+                                      [](const Child& c) { return c.status == 0; });
+      for (const Child& c : m_children) {
+        if (ending && !c.status) {
+          ::kill(c.pid, SIGCONT); // all leave together, so only one that is stopped stays
+        }
       }
     }
     for (Child& c : m_children) {
@@ -243,7 +250,7 @@ std::string run_locally(
   job.size = job.local_size = ranks;
   job.master_address = "127.0.0.1";
   job.master_port = listener.port;
-  job.token = random_job_token();
+  job.token = secret_text();
   Family family;
   const pid_t parent = ::getpid();
   for (int r = 0; r < ranks; ++r) {

@@ -89,6 +89,7 @@ struct Slot {
   fi_context2 context{};
   std::uint64_t id = 0;
   std::uint32_t next_free = 0;
+  int peer = 0; ///< of the write
 };
 
 inline constexpr std::size_t k_page = 4096;
@@ -296,6 +297,7 @@ public:
       return true;
     }
     slot.id = id;
+    slot.peer = peer_rank;
     m_free = slot.next_free;
     return true;
   }
@@ -450,17 +452,17 @@ protected:
     return true;
   }
 
-  /// Takes a slot of ours back; empty when the context is not one of our writes.
-  std::optional<std::uint64_t> release(const void* context) noexcept {
+  /// Takes a slot of ours back; null when the context is not one of our writes.
+  const Slot* release(const void* context) noexcept {
     const auto* slot = static_cast<const Slot*>(context);
     if (context == nullptr || std::less<>()(slot, m_slots.data()) ||
         !std::less<>()(slot, m_slots.data() + m_slots.size())) {
-      return std::nullopt;
+      return nullptr;
     }
     const auto index = static_cast<std::size_t>(slot - m_slots.data());
     m_slots[index].next_free = static_cast<std::uint32_t>(m_free);
     m_free = index;
-    return m_slots[index].id;
+    return slot;
   }
 
   std::size_t read_queue(std::span<Completion> out) noexcept {
@@ -483,8 +485,8 @@ protected:
         if (entry.data == stamped(tag, m_stamp)) { // a stranger needs no key to write no bytes
           out[count++] = {Completion::Kind::arrived, tag, 0};
         }
-      } else if (const auto id = release(entry.op_context)) {
-        out[count++] = {Completion::Kind::sent, 0, *id};
+      } else if (const Slot* const write = release(entry.op_context)) {
+        out[count++] = {Completion::Kind::sent, 0, write->id};
       } else {
         take_message(entry);
       }
@@ -555,11 +557,12 @@ protected:
     }
     const char* words =
         fi_cq_strerror(m_cq.get(), entry.prov_errno, entry.err_data, text.data(), text.size());
-    m_error =
-        fmt::format("completion({}): {}{}{}", m_provider, fi_text(entry.err),
-                    words != nullptr && *words != '\0' ? ": " : "", words != nullptr ? words : "");
-    const auto id = release(entry.op_context);
-    out[0] = {Completion::Kind::failed, 0, id.value_or(0)};
+    const Slot* const write = release(entry.op_context);
+    m_error = fmt::format("completion({}{}): {}{}{}", m_provider,
+                          write != nullptr ? fmt::format(", rank {}", write->peer) : "",
+                          fi_text(entry.err), words != nullptr && *words != '\0' ? ": " : "",
+                          words != nullptr ? words : "");
+    out[0] = {Completion::Kind::failed, 0, write != nullptr ? write->id : 0};
     return 1;
   }
 

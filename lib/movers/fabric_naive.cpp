@@ -236,6 +236,7 @@ private:
       return true;
     }
     slot.id = job.id;
+    slot.peer = static_cast<int>(job.peer);
     m_free = slot.next_free;
     return true;
   }

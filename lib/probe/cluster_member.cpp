@@ -84,8 +84,17 @@ std::string common_transport(const std::vector<ClusterHost>& hosts,
     return asked.front();
   }
   if (all.empty()) {
-    fail(ErrorKind::unavailable, "probe: the ranks have no transport in common that crosses "
-                                 "machines; `reckon run --list` on each says what is missing");
+    const auto lacking = std::find_if(hosts.begin(), hosts.end(), [](const ClusterHost& host) {
+      return host.transports.empty();
+    });
+    fail(ErrorKind::unavailable,
+         lacking != hosts.end()
+             ? fmt::format(
+                   "probe: machine {} ({}) has no transport that crosses machines; `reckon run "
+                   "--list` there says what is missing",
+                   lacking - hosts.begin(), lacking->host)
+             : "probe: the ranks have no transport in common that crosses machines; `reckon run "
+               "--list` on each says what is missing");
   }
   const auto tcp = [](const std::string& name) { return name.starts_with("tcp"); };
   std::stable_partition(all.begin(), all.end(), [&](const std::string& n) { return !tcp(n); });

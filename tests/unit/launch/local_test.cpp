@@ -58,6 +58,17 @@ TEST(RunLocally, ThrowsTheErrorThatStartedIt) {
             "rank 0 ended without a word");
 }
 
+TEST(RunLocally, ARankThatIsStoppedWhenTheOthersHaveLeftGoesOn) {
+  EXPECT_EQ(error_of(3,
+                     [](int rank, const Tell&) -> std::string {
+                       if (rank == 1) {
+                         ::raise(SIGSTOP);
+                       }
+                       return "of rank " + std::to_string(rank);
+                     }),
+            "");
+}
+
 TEST(RunLocally, ARankOfWhichNobodySaysHowItEndedIsNoSuccess) {
   // Somebody else has waited for the process: waitpid fails.
   const std::string error = error_of(

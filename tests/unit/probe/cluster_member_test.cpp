@@ -6,6 +6,7 @@
 #include "movers/fake.hpp"
 #include "probe/cluster_steps.hpp"
 #include "support/local_job.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,22 @@ namespace {
 
 using support::job;
 using support::k_limit;
+
+TEST(CommonTransport, IsOfAllAndPrefersRdma) {
+  std::vector<ClusterHost> hosts(3);
+  for (ClusterHost& host : hosts) {
+    host.transports = {"tcp;ofi_rxm", "verbs;ofi_rxm"};
+  }
+  EXPECT_EQ(common_transport(hosts, {}), "verbs;ofi_rxm");
+  EXPECT_EQ(common_transport(hosts, {"tcp;ofi_rxm"}), "tcp;ofi_rxm");
+  hosts[1].transports = {"tcp;ofi_rxm"};
+  EXPECT_EQ(common_transport(hosts, {}), "tcp;ofi_rxm");
+  EXPECT_REFUSED(unavailable, "verbs;ofi_rxm", common_transport(hosts, {"verbs;ofi_rxm"}));
+  hosts[2].transports = {"efa"};
+  EXPECT_REFUSED(unavailable, "in common", common_transport(hosts, {}));
+  hosts[1] = {.host = "poor", .transports = {}}; // it has no descriptors left, for one
+  EXPECT_REFUSED(unavailable, "machine 1 (poor)", common_transport(hosts, {}));
+}
 
 // A transport often notices a dead rank before the rank's end is known to rank 0.
 TEST(ClusterMember, AWriteThatFailsBecauseOfADeathIsNoReasonOfItsOwn) {

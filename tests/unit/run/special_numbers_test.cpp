@@ -2,6 +2,7 @@
 // NaN, infinities, subnormal numbers, signed zeros and sums that overflow: every plan gives, bit
 // for bit, what its schedule says in the order in which it says it.
 #include "equations/fixed_point.hpp"
+#include "kernels/scale.hpp"
 #include "movers/mover.hpp"
 #include "planning/wire.hpp"
 #include "reference.hpp"
@@ -15,6 +16,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace reckon {
@@ -203,6 +205,43 @@ TEST(SpecialNumbers, OverAVirtualNetworkInEveryPlan) {
     }
     if (testing::Test::HasFailure()) {
       return;
+    }
+  }
+}
+
+// A mean is the sum of what scale() has made of each gradient.
+TEST(SpecialNumbers, ScaledForAMeanOfWorkers) {
+  for (const int workers : {1, 2, 3, 7, 100, 65536}) {
+    const double factor = 1.0 / workers;
+    const auto narrowed = static_cast<float>(factor);
+    for (const DType type : {DType::fp16, DType::bf16}) {
+      const test::Halves halves(type);
+      std::vector<std::uint16_t> all(65536); // every one there is
+      std::iota(all.begin(), all.end(), std::uint16_t{0});
+      scale(std::as_writable_bytes(std::span(all)), type, factor);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const float value = halves.value(static_cast<std::uint16_t>(i));
+        if (std::isnan(value)) {
+          ASSERT_TRUE(std::isnan(halves.value(all[i]))) << i;
+        } else if (workers == 1) {
+          ASSERT_EQ(all[i], i);
+        } else {
+          ASSERT_EQ(all[i], halves.nearest(value * narrowed)) << i << " / " << workers;
+        }
+      }
+    }
+    std::mt19937_64 random(k_seed);
+    for (int i = 0; i < 100'000; ++i) {
+      const auto bits = number<std::uint32_t>(random, 23);
+      auto value = std::bit_cast<float>(bits);
+      // The product of two floats is exact as a double, which then is rounded once.
+      const auto expected =
+          static_cast<float>(static_cast<double>(value) * static_cast<double>(narrowed));
+      scale(std::as_writable_bytes(std::span(&value, 1)), DType::fp32, factor);
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(value)
+                                       : std::bit_cast<std::uint32_t>(value) ==
+                                             std::bit_cast<std::uint32_t>(expected))
+          << bits << " / " << workers;
     }
   }
 }

@@ -128,6 +128,7 @@ TrainingOptions options_of(const reckon_options& given) {
   options.average = given.average != 0;
   options.pin_lanes = given.pin_lanes != 0;
   options.by_parts = given.by_parts != 0;
+  options.checksums = given.checksums == 1; // in what was padding before
   // No number fails both comparisons.
   require(given.join_seconds >= 0 && given.join_seconds <= k_most_s,
           "reckon_options.join_seconds must be from 0 to 1e9");

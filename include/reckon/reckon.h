@@ -83,6 +83,10 @@ typedef struct reckon_options {
   /** Not 0: the tensors are the plan's parts in the order in which they lie, and no workload is
    *  needed: for data that have a size and no names. Each rank may choose. */
   int by_parts;
+  /** 1: everything that crosses the network comes with a checksum of 32 bits, and a part that came
+   *  with other bytes than were sent ends the job. At all ranks or at none; over tcp;ofi_rxm and
+   *  shm. */
+  int checksums;
 } reckon_options;
 
 /** What a session is. Set struct_bytes; reckon_describe() fills in the rest. */

@@ -211,6 +211,16 @@ public:
   void adopt(std::span<std::byte> buffer) override { m_buffers.push_back(buffer); }
   void abandon() noexcept override { m_abandoned = true; }
 
+  void add_checksums() override {
+    const bool room = std::ranges::all_of(m_choices, [](const Choice& choice) {
+      return std::ranges::all_of(choice.infos, has_room_for_stamps);
+    });
+    if (!room || !m_habits.lane_is_plain()) {
+      Mover::add_checksums();
+    }
+    m_checksums = true;
+  }
+
   void open(int lanes) override {
     if (lanes < 1) {
       fail(ErrorKind::usage, fmt::format("open({}): {} lanes", m_transport, lanes));
@@ -222,6 +232,7 @@ public:
         choice.lanes.push_back(m_habits.lane_is_plain()
                                    ? std::make_unique<FabricLane>(*info, m_buffers)
                                    : make_naive_fabric_lane(*info, m_buffers, m_habits));
+        choice.lanes.back()->set_checksums(m_checksums);
       }
     }
   }
@@ -237,6 +248,7 @@ public:
     }
     return Json{{"mover", m_transport},
                 {"without", without_text(m_habits)},
+                {"checksums", m_checksums},
                 {"network", network_id()},
                 {"choices", choices}}
         .dump();
@@ -254,12 +266,19 @@ public:
       }
       documents.push_back(parse_json(addresses[rank], name_of_address(rank)));
       const JsonView view(documents.back(), name_of_address(rank));
-      view.only({"mover", "without", "network", "choices"});
+      view.only({"mover", "without", "checksums", "network", "choices"});
       if (view.at("mover").string() != m_transport) {
         fail(ErrorKind::operation, fmt::format("connect({}): rank {} uses {}", m_transport, rank,
                                                view.at("mover").string()));
       }
       require_same_habits(m_habits, view.at("without").string(), rank);
+      if (view.at("checksums").boolean() != m_checksums) {
+        fail(ErrorKind::operation,
+             fmt::format("connect({}): rank {} was started {} checksums and rank {} {}; start all "
+                         "with the same options",
+                         m_transport, rank, m_checksums ? "without" : "with", self,
+                         m_checksums ? "with" : "without"));
+      }
       one_network = one_network && view.at("network").string() == network;
     }
     // With two choices the loopback one stands first.
@@ -419,7 +438,7 @@ private:
   std::vector<Mapping> m_own_memory;
   std::vector<std::span<std::byte>> m_buffers; // before the lanes, which register them
   std::vector<Choice> m_choices;
-  bool m_abandoned = false;
+  bool m_abandoned = false, m_checksums = false;
 };
 
 /// A line for each provider: its name, or "name: why it is left out".

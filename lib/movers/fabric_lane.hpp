@@ -6,6 +6,8 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/secrets.hpp"
+#include "movers/checksum.hpp"
+#include "movers/fabric_peers.hpp"
 #include "movers/habits.hpp"
 #include "movers/handle.hpp"
 #include "movers/libfabric.hpp"
@@ -43,14 +45,6 @@ inline constexpr std::size_t k_cq_entries =
 
 inline constexpr std::string_view k_scheme = "fi_shm://"; ///< before names of the shm provider
 
-inline bool over_verbs(const std::string& provider) {
-  return provider.rfind("verbs", 0) == 0;
-}
-
-inline std::string provider_of(const fi_info& info) {
-  return info.fabric_attr->prov_name;
-}
-
 inline std::string to_hex(const std::vector<unsigned char>& bytes) {
   std::string text;
   for (const unsigned char byte : bytes) {
@@ -58,39 +52,6 @@ inline std::string to_hex(const std::vector<unsigned char>& bytes) {
   }
   return text;
 }
-
-/// A peer's registered memory as one of its lanes registered it.
-struct RemoteBuffer {
-  std::uint64_t base = 0, key = 0, bytes = 0;
-};
-
-struct RemoteLane {
-  std::vector<unsigned char> name;
-  std::uint64_t stamp = 0;           ///< FabricLane::m_stamp there
-  std::vector<RemoteBuffer> buffers; // the last one is the signal page
-};
-
-/// Messages between lanes beside writes: a hello over each new connection, and, where addresses are
-/// not exchanged once and for all (fabric_naive.cpp), a question and an answer before each write.
-struct Message {
-  enum class Kind : std::uint32_t { hello, ask, answer };
-  std::uint64_t stamp = 0; ///< the sender's: only ranks of the job know it
-  Kind kind = Kind::hello;
-  std::uint32_t rank = 0; ///< the sender
-  std::uint32_t tag = 0;  ///< ask: of the write to come
-  std::uint64_t id = 0;   ///< ask: the asker's number of the write; answer: the same
-  std::uint64_t bytes = 0;
-  std::uint64_t buffer_or_key = 0;  ///< ask: the destination's buffer; answer: its key
-  std::uint64_t offset_or_base = 0; ///< ask: the destination's offset; answer: its address
-};
-
-/// A posted operation. The context is first: libfabric hands its address back.
-struct Slot {
-  fi_context2 context{};
-  std::uint64_t id = 0;
-  std::uint32_t next_free = 0;
-  int peer = 0; ///< of the write
-};
 
 inline constexpr std::size_t k_page = 4096;
 
@@ -285,9 +246,9 @@ public:
       to.base += destination.offset;
     }
     Slot& slot = m_slots[m_free];
-    const ssize_t status =
-        fi_writedata(m_ep.get(), from, bytes, desc(*region), stamped(tag, m_peers[peer].stamp),
-                     m_addresses[peer], to.base, to.key, &slot.context);
+    const ssize_t status = fi_writedata(m_ep.get(), from, bytes, desc(*region),
+                                        stamped(tag, m_peers[peer].stamp ^ marked({from, bytes})),
+                                        m_addresses[peer], to.base, to.key, &slot.context);
     if (status == -FI_EAGAIN) {
       return false;
     }
@@ -338,6 +299,8 @@ public:
   }
 
   std::string error() const override { return m_error; }
+  /// Mover::add_checksums(). Before the first write.
+  void set_checksums(bool on) noexcept { m_checksums = on; }
 
 protected:
   static constexpr const char* k_outside =
@@ -365,10 +328,13 @@ protected:
   }
 
   /// Completion data of a write: the tag below, half of the receiver's stamp above, where the
-  /// provider carries that many bytes.
+  /// provider carries that many bytes. A checksum of the write's bytes is xor-ed into it.
   [[nodiscard]] std::uint64_t stamped(std::uint32_t tag, std::uint64_t stamp) const noexcept {
-    const bool room = m_info->domain_attr->cq_data_size >= sizeof stamp;
-    return (room ? stamp & ~std::uint64_t{UINT32_MAX} : 0) | tag;
+    return (has_room_for_stamps(m_info.get()) ? stamp & ~std::uint64_t{UINT32_MAX} : 0) | tag;
+  }
+  /// The mark that a checksum leaves on the stamp.
+  [[nodiscard]] std::uint64_t marked(std::span<const std::byte> bytes) const noexcept {
+    return m_checksums ? std::uint64_t{checksum_of(bytes)} << 32U : 0;
   }
 
   /// A message other than a hello.
@@ -482,7 +448,11 @@ protected:
       const fi_cq_data_entry& entry = entries[i];
       if ((entry.flags & (FI_REMOTE_CQ_DATA | FI_RECV)) == FI_REMOTE_CQ_DATA) {
         const auto tag = static_cast<std::uint32_t>(entry.data);
-        if (entry.data == stamped(tag, m_stamp)) { // a stranger needs no key to write no bytes
+        const std::uint64_t mark = entry.data ^ stamped(tag, m_stamp);
+        if (m_checksums) {
+          out[count++] = {Completion::Kind::arrived, tag, 0,
+                          static_cast<std::uint32_t>(mark >> 32U)};
+        } else if (mark == 0) { // a stranger needs no key to write no bytes
           out[count++] = {Completion::Kind::arrived, tag, 0};
         }
       } else if (const Slot* const write = release(entry.op_context)) {
@@ -594,7 +564,7 @@ protected:
   std::vector<std::size_t> m_deaf; // receives of m_hello_slots that are not posted
   std::vector<char> m_greeted, m_answered;
   std::size_t m_hellos_under_way = 0;
-  bool m_read_any = false;
+  bool m_read_any = false, m_checksums = false;
   std::vector<Completion> m_early;
   std::vector<std::uint64_t> m_refused;
   std::string m_error = "no error";

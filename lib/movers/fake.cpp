@@ -2,6 +2,7 @@
 #include "movers/fake.hpp"
 
 #include "core/error.hpp"
+#include "movers/checksum.hpp"
 #include "movers/handle.hpp"
 
 #include <fmt/format.h>
@@ -44,6 +45,7 @@ struct FakeNetwork::State {
   Cost cost;
   Faults faults;
   MoverCapabilities capabilities;
+  bool checksums = false;
   bool threads = true; // ranks may be threads; set before any of them waits
   std::vector<RankState> ranks;
   std::vector<FakeWrite> calls;
@@ -78,14 +80,17 @@ struct FakeNetwork::State {
     if (write.fault == FakeFault::lost) {
       return;
     }
+    std::span<std::byte> source;
     if (write.bytes != 0) {
       const std::span<std::byte> target = place(write.to, write.destination, write.bytes);
-      std::memcpy(target.data(), place(write.from, write.source, write.bytes).data(), write.bytes);
+      source = place(write.from, write.source, write.bytes);
+      std::memcpy(target.data(), source.data(), write.bytes);
       if (write.fault == FakeFault::corrupted) {
         target[write.bytes / 2] ^= std::byte{1};
       }
     }
-    to.lanes[lane].push_back({Completion::Kind::arrived, write.tag, 0});
+    to.lanes[lane].push_back({Completion::Kind::arrived, write.tag, 0,
+                              checksums ? std::optional(checksum_of(source)) : std::nullopt});
   }
 };
 
@@ -227,6 +232,10 @@ std::unique_ptr<Mover> FakeNetwork::make_mover(int rank) {
 
 void FakeNetwork::used_from_one_thread() noexcept {
   m_state->threads = false;
+}
+
+void FakeNetwork::add_checksums() noexcept {
+  m_state->checksums = true;
 }
 
 void FakeNetwork::set_faults(Faults faults) {

@@ -58,6 +58,8 @@ public:
   [[nodiscard]] std::unique_ptr<Mover> make_mover(int rank);
   /// Asked at each write, in posting order.
   void set_faults(Faults faults);
+  /// Writes carry checksums of their bytes: Mover::add_checksums(), of all ranks at once.
+  void add_checksums() noexcept;
   /// All ranks are one thread: waiting then yields the processor to nobody, which on a busy machine
   /// costs milliseconds each time.
   void used_from_one_thread() noexcept;

@@ -128,6 +128,12 @@ public:
   void push(std::span<std::byte> buffer) override { memory().push(buffer); }
   void pull(std::span<std::byte> buffer) override { memory().pull(buffer); }
 
+  void add_checksums() override {
+    if (m_between) {
+      m_between->add_checksums();
+    }
+  }
+
   void open(int lanes) override {
     for (Mover* const mover : {m_inside.get(), m_between.get()}) {
       if (mover != nullptr) {

@@ -43,6 +43,9 @@ struct Completion {
   Kind kind = Kind::sent;
   std::uint32_t tag = 0;
   std::uint64_t id = 0;
+  /// arrived: of the bytes that the peer sent, by checksum_of(), where add_checksums() was called
+  /// and they came over a network.
+  std::optional<std::uint32_t> checksum{};
 };
 
 /// The events that a thread may sleep on until a lane's poll() may have something.
@@ -118,6 +121,9 @@ public:
   /// peers may write to it through either. It must outlive this. Throws Error{unavailable} where
   /// the mover cannot.
   virtual void adopt(std::span<std::byte> buffer);
+  /// Writes carry a checksum of their bytes. Before open(), at all ranks or at none. Throws
+  /// Error{unavailable} where the transport has no room for it.
+  virtual void add_checksums();
   virtual void open(int lanes) = 0;
   /// Everything that the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;

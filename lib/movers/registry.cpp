@@ -69,6 +69,12 @@ void Mover::use_ports(const std::vector<std::string>& ports) {
                    fmt::join(ports, ", ")));
 }
 
+void Mover::add_checksums() {
+  fail(ErrorKind::unavailable,
+       fmt::format("transport {} has no room for checksums; leave them away, or use {}",
+                   capabilities().name, "tcp;ofi_rxm or shm"));
+}
+
 std::span<std::byte> Mover::memory_of(std::size_t peer, std::size_t buffer) {
   fail(ErrorKind::unavailable,
        fmt::format(

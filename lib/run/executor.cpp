@@ -2,6 +2,7 @@
 #include "run/executor.hpp"
 
 #include "core/clock.hpp"
+#include "movers/checksum.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -168,6 +169,11 @@ void LaneExecutor::complete(std::uint32_t op) noexcept {
   }
 }
 
+bool LaneExecutor::is_as_sent(const Op& await, const Completion& arrived) const noexcept {
+  return !arrived.checksum ||
+         *arrived.checksum == checksum_of({at(await.destination), await.bytes});
+}
+
 void LaneExecutor::handle(const Completion& completion) noexcept {
   switch (completion.kind) {
   case Completion::Kind::sent:
@@ -178,6 +184,9 @@ void LaneExecutor::handle(const Completion& completion) noexcept {
     const auto it = std::lower_bound(m_tags.begin(), m_tags.end(), std::pair(completion.tag, 0U));
     if (it == m_tags.end() || it->first != completion.tag || m_missing[it->second] == 0) {
       m_fault = Fault::nobodys_tag;
+      m_fault_tag = completion.tag;
+    } else if (!is_as_sent(m_program.ops()[it->second], completion)) {
+      m_fault = Fault::changed;
       m_fault_tag = completion.tag;
     } else if (--m_missing[it->second] == 0) {
       make_ready(it->second);
@@ -371,6 +380,13 @@ std::string LaneExecutor::first_open_op() const {
 std::string LaneExecutor::error() const {
   if (m_fault == Fault::nobodys_tag) {
     return fmt::format("a write arrived with tag {}, which nobody waits for", m_fault_tag);
+  }
+  if (m_fault == Fault::changed) {
+    const auto it = std::lower_bound(m_tags.begin(), m_tags.end(), std::pair(m_fault_tag, 0U));
+    const Op& op = m_program.ops()[it->second];
+    return fmt::format("part {} came from rank {} with other bytes than were sent; look at the "
+                       "error counters of both machines' network cards and memory",
+                       op.part, op.peer);
   }
   const std::string why = failed() ? m_lane.error() : "";
   return failed() && why.empty() ? "the transport reported a failure without a reason" : why;

@@ -61,6 +61,7 @@ private:
   void complete(std::uint32_t op) noexcept;
   void make_ready(std::uint32_t op) noexcept;
   void handle(const Completion& completion) noexcept;
+  [[nodiscard]] bool is_as_sent(const Op& await, const Completion& arrived) const noexcept;
   void begin(std::uint32_t op) noexcept { m_spans[op].begin_ns = m_now_ns; }
   bool post_write() noexcept;
   bool compute() noexcept;
@@ -91,8 +92,9 @@ private:
   std::uint64_t m_step = 0;
   enum class Fault : std::uint8_t {
     none,
-    lane,       ///< MoverLane::error() says why
-    nobodys_tag ///< a write arrived with m_fault_tag, which no op awaits
+    lane,        ///< MoverLane::error() says why
+    nobodys_tag, ///< a write arrived with m_fault_tag, which no op awaits
+    changed,     ///< the write with m_fault_tag has other bytes than it was sent with
   };
   Fault m_fault = Fault::none;
   std::uint32_t m_fault_tag = 0;

@@ -484,7 +484,17 @@ private:
 JobResult run_rank(Rendezvous& rendezvous, const JobSchedules& schedules, const RunOptions& options,
                    const std::function<void(std::size_t, double)>& progress) {
   try {
-    return Rank(rendezvous, schedules, options).run(progress);
+    if (!options.checksums) {
+      return Rank(rendezvous, schedules, options).run(progress);
+    }
+    JobSchedules expecting = schedules;
+    expect_arrivals(expecting.usual);
+    for (std::optional<Schedule>* const more : {&expecting.saving, &expecting.restoring}) {
+      if (*more) {
+        expect_arrivals(**more);
+      }
+    }
+    return Rank(rendezvous, expecting, options).run(progress);
   } catch (const std::exception& e) {
     rendezvous.give_up(e);
     throw;

@@ -65,6 +65,8 @@ struct RunOptions {
   Seconds budget{10};
   Seconds limit{60}; ///< the longest time of a step of the job; after that it counts as hung
   Habits habits;     ///< not all of them: an ablation
+  bool checksums =
+      false; ///< of all that crosses a network: with expect_arrivals() of the schedules
   /// The kind of work of the passes; absent: their time passes.
   std::optional<PassCompute> compute{};
   std::string stragglers; ///< the stretched ranks as given: "1=2x"; for the report

@@ -48,6 +48,9 @@ Session::Session(Rendezvous& rendezvous, std::vector<const RankProgram*> program
                      "plan with a smaller --part-bytes",
                      m_mover->capabilities().name, to_text(Bytes(most)), to_text(Bytes(longest))));
   }
+  if (options.checksums) {
+    m_mover->add_checksums();
+  }
   m_memory.emplace(*m_mover, *m_programs.back(), options.gradient);
   introduce(m_memory->settle(*m_programs.front(), m_cpus, m_options.lane_cpus));
   connect();

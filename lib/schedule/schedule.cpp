@@ -58,6 +58,11 @@ std::uint32_t LaneProgram::append_reduce(Op op, std::span<const Slice> sources,
   return append_over(op, sources, depends_on);
 }
 
+void LaneProgram::expect(std::uint32_t await, Slice destination, std::uint64_t bytes) {
+  m_ops[await].destination = destination;
+  m_ops[await].bytes = bytes;
+}
+
 std::size_t LaneProgram::scale_delays(double factor) {
   std::size_t delays = 0;
   for (Op& op : m_ops) {
@@ -101,6 +106,31 @@ std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
     delays += lane.scale_delays(factor);
   }
   return delays;
+}
+
+void expect_arrivals(Schedule& schedule) {
+  std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Op> writes; // rank, lane, tag
+  const auto for_each = [&](OpKind kind, const auto& handle) {
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      for (std::size_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
+        LaneProgram& lane = schedule.ranks[r].lanes[l];
+        for (std::uint32_t i = 0; i < lane.ops().size(); ++i) {
+          if (lane.ops()[i].kind == kind) {
+            handle(r, l, lane, i);
+          }
+        }
+      }
+    }
+  };
+  for_each(OpKind::write,
+           [&](std::size_t, std::size_t l, const LaneProgram& lane, std::uint32_t i) {
+             const Op& op = lane.ops()[i];
+             writes.emplace(std::tuple(op.peer, l, op.tag), op);
+           });
+  for_each(OpKind::await, [&](std::size_t r, std::size_t l, LaneProgram& lane, std::uint32_t i) {
+    const Op& write = writes.at({r, l, lane.ops()[i].tag});
+    lane.expect(i, write.destination, write.bytes);
+  });
 }
 
 Seconds delay_seconds(const RankProgram& rank) {

@@ -50,7 +50,7 @@ struct Op {
   std::uint32_t source_count = 0; ///< reduce, update, sum_in_place
   std::int32_t limit = 0;         ///< to_fixed
   Slice source{}, destination{};
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;      ///< await: 0, or expect_arrivals()
   std::int64_t duration_ns = 0; ///< delay
 };
 
@@ -79,6 +79,8 @@ public:
                              std::span<const std::uint32_t> depends_on);
   /// Adds the await of a write of part `part` from rank `peer`, announced as `tag`.
   std::uint32_t append_await(std::uint32_t part, std::uint32_t peer, std::uint32_t tag);
+  /// Says of an await what arrives then: expect_arrivals().
+  void expect(std::uint32_t await, Slice destination, std::uint64_t bytes);
   /// Makes every delay `factor` times as long; returns how many there are.
   std::size_t scale_delays(double factor);
   /// Adds an op over `sources`: a reduction, an update or a sum in place.
@@ -217,6 +219,10 @@ struct Located {
 
 /// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
+
+/// Gives each await the place and the length of its write, whose checksum the executor compares
+/// with what has arrived.
+void expect_arrivals(Schedule& schedule);
 
 /// The delays of the lane of a rank with the most of them: the rank's passes.
 [[nodiscard]] Seconds delay_seconds(const RankProgram& rank);

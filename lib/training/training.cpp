@@ -87,6 +87,7 @@ void Training::prepare(const TrainingOptions& options, const JobEnvironment& job
   m_peer_limit = options.peer_limit;
   m_pin = options.pin_lanes;
   m_engine->options.limit = options.limit;
+  m_engine->options.checksums = options.checksums;
   m_engine->options.local_rank = job.local_rank;
   m_engine->options.local_size = job.local_size;
   choose_transports(m_engine->options, m_plan, options.transport);
@@ -119,6 +120,9 @@ void Training::join(JobEnvironment job) {
   m_plan.passes = planned; // as it stands in the document
   if (m_self == 0) {
     prove(schedules, m_plan, m_plan_file);
+  }
+  if (m_engine->options.checksums) {
+    expect_arrivals(schedules.usual);
   }
   m_engine->schedule = std::move(schedules.usual);
   m_engine->mover =

@@ -35,6 +35,7 @@ struct TrainingOptions {
   std::string transport; ///< choose_transports(); empty: the plan's
   /// The place of a worker's gradient, aligned to 64 bytes; empty: in the session's memory.
   std::span<std::byte> gradient{};
+  bool checksums = false; ///< RunOptions::checksums; at all ranks or none
   bool average = false;   ///< the mean over all workers, instead of the sum
   bool pin_lanes = false; ///< lanes, each on one processor
   /// The tensors are the plan's parts in the order in which they lie, whatever the workload is.

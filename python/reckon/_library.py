@@ -25,7 +25,7 @@ class Options(ctypes.Structure):
     _fields_ = [("struct_bytes", ctypes.c_size_t), ("plan", ctypes.c_char_p), ("workload", ctypes.c_char_p),
                 ("transport", ctypes.c_char_p), ("gradient", ctypes.c_void_p), ("gradient_bytes", ctypes.c_uint64),
                 ("average", ctypes.c_int), ("pin_lanes", ctypes.c_int), ("join_seconds", ctypes.c_double),
-                ("peer_seconds", ctypes.c_double), ("by_parts", ctypes.c_int)]
+                ("peer_seconds", ctypes.c_double), ("by_parts", ctypes.c_int), ("checksums", ctypes.c_int)]
 
 
 class Description(ctypes.Structure):

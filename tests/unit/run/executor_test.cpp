@@ -106,6 +106,36 @@ TEST(Executor, ACorruptedWriteIsFoundByTheVerification) {
   EXPECT_GT(job.iterate(0), 0);
 }
 
+TEST(Executor, AWriteThatIsChangedOnTheWayIsNamedWhereWritesHaveChecksums) {
+  test::for_each_shape({1, 2, 5}, {0, 3}, {1, 2}, [](const test::Shape& shape) {
+    Schedule schedule = lower(plan_of(shape, 8192));
+    expect_arrivals(schedule);
+    Job unharmed(schedule);
+    unharmed.network().add_checksums();
+    unharmed.expect_right(2);
+    const std::size_t writes = unharmed.network().calls().size() / 2;
+    for (const std::size_t which : {std::size_t{1}, (writes + 1) / 2, writes}) {
+      Job job(schedule);
+      job.network().add_checksums();
+      std::optional<FakeWrite> changed; // signals have no bytes that could be
+      job.network().set_faults([&, count = std::size_t{0}](const FakeWrite& w) mutable {
+        if (++count < which || changed || w.bytes == 0) {
+          return FakeFault::none;
+        }
+        changed = w;
+        return FakeFault::corrupted;
+      });
+      const int wrong = job.iterate(0);
+      if (!changed) {
+        continue; // nobody sends anything after that
+      }
+      EXPECT_EQ(wrong, -1);
+      EXPECT_THAT(job.error(),
+                  testing::HasSubstr(fmt::format("came from rank {} ", changed->from)));
+    }
+  });
+}
+
 TEST(Executor, AWriteThatIsLostOrFailsIsNamed) {
   const Schedule schedule = lower(plan_of({"ps_colocated"}, 8192));
   for (const auto& [fault, words] :

@@ -148,6 +148,25 @@ TEST_P(TrainingOver, GradientsTravelAsHalvesAndComeBackAsTheyWere) {
   }
 }
 
+TEST_P(TrainingOver, PartsMayCarryChecksums) {
+  const Job job = prepared({.transport = GetParam(), .workers = 3});
+  const auto with_checksums = [](reckon_options& options) { options.checksums = 1; };
+  if (GetParam() != "host") {
+    run_job(
+        job, [](Member& m, RankProcess&) { train(m, 3); }, with_checksums);
+    return;
+  }
+  support::run_ranks(job.ranks(), std::chrono::seconds(240), [&](RankProcess& self) {
+    set_rank(job, self.rank());
+    const std::string plan = job.folder + "/plan.json";
+    reckon_options options = options_for(job, plan);
+    with_checksums(options);
+    reckon_session* session = nullptr;
+    EXPECT_NE(reckon_join(&options, &session), RECKON_OK);
+    EXPECT_THAT(reckon_error(), HasSubstr("transport host has no room for checksums"));
+  });
+}
+
 TEST(Training, APartOfHalvesWaitsForAllTensorsInIt) {
   const Job job = prepared({.workers = 2, .wire = DType::bf16, .workload = uneven()});
   run_job(job, [](Member& m, RankProcess&) {

@@ -127,7 +127,8 @@ class Job:
         last step, this worker takes part with zeros, so that the others can go on."""
         if not self.is_worker:
             raise ReckonError(f"rank {self.rank} only sums, and has no steps of its own; call reckon.serve(job)")
-        return (self._work or self.begin()).wait(timeout)
+        limit = seconds_of(timeout)  # before a step begins that nobody would wait for
+        return (self._work or self.begin()).wait(limit)
 
     def synchronize(self):
         """Where the gradients are on a GPU: waits until the last step is over, or raises what has ended it. wait() leaves that
@@ -269,7 +270,7 @@ def in_slices(library, session, call):
 
 
 def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, by_parts=False, join_seconds=60,
-         peer_seconds=10):
+         peer_seconds=10, checksums=False):
     """Becomes the rank of `plan`, a file of `reckon plan`, that the launcher says, and returns a Job when all ranks have.
 
     The launcher says it by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or PMIx; where torch.distributed has taken
@@ -278,11 +279,12 @@ def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, 
     `average`: the mean over all workers, not the sum. `pin_lanes`: each lane's thread stays on one processor.
     `by_parts`: Job.tensors are the plan's parts in the order in which they lie, and no workload is needed.
     `join_seconds`: how long the others may take to come. `peer_seconds`: a rank not heard of for so long is dead.
+    `checksums`: a part that crossed the network with other bytes than were sent ends the job; at all ranks or at none.
     Raises ReckonError."""
     library = _library.load()
     texts = [None if text is None else os.fsencode(text) for text in (plan, workload, transport)]
     options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(average), int(pin_lanes),
-                               join_seconds, peer_seconds, int(by_parts))
+                               join_seconds, peer_seconds, int(by_parts), int(checksums))
     session = _library.SESSION()
     in_slices(library, session, lambda: library.reckon_join_within(ctypes.byref(options), ctypes.byref(session), SLICE_S))
     return Job(library, session, average)

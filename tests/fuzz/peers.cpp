@@ -8,6 +8,7 @@
 #include "core/version.hpp"
 #include "launch/connection.hpp"
 #include "launch/environment.hpp"
+#include "launch/reception.hpp"
 #include "launch/sockets.hpp"
 #include "run/checkpoint_files.hpp"
 #include "support/every_peer_field.hpp"
@@ -40,6 +41,14 @@ struct SocketPair {
   }
 };
 
+std::string frame(char kind, const std::string& text) {
+  std::string bytes(1, kind);
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    bytes += static_cast<char>(text.size() >> shift & 0xffU);
+  }
+  return bytes + text;
+}
+
 /// As many of them as a socket takes at once.
 void say(const Fd& socket, std::string_view bytes) {
   static_cast<void>(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
@@ -51,6 +60,37 @@ void hear_all(const Fd& socket) {
   std::array<char, 4096> heard; // NOLINT: filled by recv
   while (::recv(socket.get(), heard.data(), heard.size(), 0) > 0) {
   }
+}
+
+/// The text of the next frame; short where the other side closes first.
+std::string hear_frame(const Fd& socket) {
+  const auto hear = [&](std::size_t bytes) {
+    std::string heard(bytes, '\0');
+    const ssize_t n = ::recv(socket.get(), heard.data(), bytes, MSG_WAITALL);
+    heard.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+    return heard;
+  };
+  const std::string header = hear(5);
+  return header.size() < 5 ? ""
+                           : hear(static_cast<unsigned char>(header[1]) +
+                                  (std::size_t{static_cast<unsigned char>(header[2])} << 8U));
+}
+
+/// `bytes`, whose first frame gets the proof that its sender knows the token.
+std::string proved(std::string_view bytes, const std::string& token, std::string_view sender,
+                   const std::string& nonce) {
+  constexpr std::size_t k_header = 5;
+  std::size_t length = 0;
+  for (std::size_t i = 4; i > 0 && bytes.size() >= k_header; --i) {
+    length = length << 8U | static_cast<unsigned char>(bytes[i]);
+  }
+  if (bytes.size() < k_header || length > bytes.size() - k_header) {
+    return std::string(bytes); // no whole frame
+  }
+  const std::string_view rest = bytes.substr(k_header + length);
+  return frame(bytes[0],
+               sealed(token, sender, nonce, std::string(bytes.substr(k_header, length)))) +
+         std::string(rest);
 }
 
 /// The first byte decides whether the sender is trusted.
@@ -97,18 +137,10 @@ bool read_peer_message(std::string_view bytes) {
 constexpr const char* k_token = "secret";
 constexpr Seconds k_limit{60}; ///< never waited for: the others' connections end
 
-std::string frame(char kind, const std::string& text) {
-  std::string bytes(1, kind);
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    bytes += static_cast<char>(text.size() >> shift & 0xffU);
-  }
-  return bytes + text;
-}
-
 /// The frames of rank 1 that joins, is asked the time, and takes part in one gather.
 std::string good_rank() {
-  const Json hello{{"reckon", k_version}, {"token", k_token}, {"rank", 1},
-                   {"size", 2},           {"plan", "digest"}, {"host", "there"}};
+  const Json hello{{"reckon", k_version}, {"rank", 1},       {"size", 2},
+                   {"plan", "digest"},    {"host", "there"}, {"nonce", "mine"}};
   std::string bytes = frame('d', hello.dump());
   for (int ping = 0; ping < 8; ++ping) {
     bytes += frame('d', "t");
@@ -123,7 +155,8 @@ struct Address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&any); }
 };
 
-/// All that a process sends to a rank 0 of two. The job ends when that process is turned away.
+/// All that a process which knows the token sends to a rank 0 of two. The job ends when that
+/// process is turned away.
 bool join_rank_0(std::string_view bytes) {
   const auto make_socket = [] { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); };
   Fd listener = make_socket();
@@ -135,9 +168,9 @@ bool join_rank_0(std::string_view bytes) {
       ::connect(stranger.get(), address.get(), address.length) != 0) {
     broken("no socket");
   }
-  say(stranger, bytes);
   std::stop_source cancel;
   const std::jthread hearing([&] {
+    say(stranger, proved(bytes, k_token, k_other_rank, hear_frame(stranger)));
     hear_all(stranger);
     cancel.request_stop();
     ::connect(alarm.get(), address.get(), address.length); // rank 0 looks up
@@ -155,12 +188,17 @@ bool join_rank_0(std::string_view bytes) {
   return gathered == 2;
 }
 
-/// All that a rank 1 hears from the process at rank 0's address.
+/// All that a rank 1 hears from the process at rank 0's address, which welcomes it first.
 bool join_as_rank_1(std::string_view bytes) {
   static const Listener listener = listen_locally();
+  static const std::string k_challenge = frame('d', "nonce");
   std::jthread root([&] {
     const Fd rank(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    say(rank, bytes);
+    static_cast<void>(::send(rank.get(), k_challenge.data(), k_challenge.size(), MSG_NOSIGNAL));
+    const std::string hello = hear_frame(rank);
+    constexpr std::size_t k_proof = 64;
+    const Json said = Json::parse(hello.substr(std::min(k_proof, hello.size())), nullptr, false);
+    say(rank, proved(bytes, "", k_rank_0, said.is_object() ? said.value("nonce", "") : ""));
     hear_all(rank);
     const linger reset{.l_onoff = 1, .l_linger = 0}; // or thousands of ports would wait
     ::setsockopt(rank.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);

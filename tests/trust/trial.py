@@ -62,7 +62,7 @@ OTHERWISE = {  # a program that answers a fault in its own way
     ("run", "stop"): Stated({-9}, {4}, PEER_S + 2 + 5),  # the job ends its ranks 5 s after the first has ended
     ("run", "hang"): Stated({4}, {4}, STEP_S + 4 + 5),
     **{(what, fault): Stated(statuses, set(), None) for what in ("plan", "import", "simulate")
-       for fault, statuses in (("kill", {-9, 0}), ("term", {130, -15, 0}), ("memory", {0, 4, 127}), ("handles", {0, 2, 3, 4, 127}),  # 127: the loader's
+       for fault, statuses in (("kill", {-9, 0}), ("term", {130, -15, 0}), ("memory", {0, 4, 127}), ("handles", {0, 3, 4, 127}),  # 127: the loader's
                                ("disk", {0, 4}), ("pause", {0}), ("clock", {0}))},
 }
 ON_HOST = "kill term stop close hang memory handles shm disk pause clock".split()

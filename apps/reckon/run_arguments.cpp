@@ -32,6 +32,27 @@ Take peer_limit(Seconds* to) {
   };
 }
 
+void add_limits(Arguments& command, RunArguments& arguments) {
+  RunOptions& options = arguments.options;
+  command.group("Limits");
+  command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
+      .shows_default();
+  command
+      .option("--step-timeout", &options.limit,
+              "End the job when a rank has not finished within this time: at any step")
+      .defaults_to("60s");
+  command
+      .option("--peer-timeout", peer_limit(&arguments.peer_limit),
+              "A rank that is silent for longer is dead or cut off")
+      .defaults_to("10s");
+  command.option("--checksums", &options.checksums,
+                 "End the job when a part crossed the network with other bytes than were sent");
+  command.option(
+      "--unchecked", &arguments.unchecked,
+      "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "
+      "ends what hangs");
+}
+
 } // namespace
 
 void add_run_options(Arguments& command, RunArguments& arguments) {
@@ -74,23 +95,7 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       "beside the plan that it was made from");
   command.color(&arguments.color);
 
-  command.group("Limits");
-  command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
-      .shows_default();
-  command
-      .option("--step-timeout", &options.limit,
-              "End the job when a rank has not finished within this time: at any step")
-      .defaults_to("60s");
-  command
-      .option("--peer-timeout", peer_limit(&arguments.peer_limit),
-              "A rank that is silent for longer is dead or cut off")
-      .defaults_to("10s");
-  command.option("--checksums", &options.checksums,
-                 "End the job when a part crossed the network with other bytes than were sent");
-  command.option(
-      "--unchecked", &arguments.unchecked,
-      "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "
-      "ends what hangs");
+  add_limits(command, arguments);
 
   command.group("Emulation and ablation");
   command

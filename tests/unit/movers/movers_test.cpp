@@ -3,7 +3,6 @@
 #include "movers/mover.hpp"
 
 #include "core/error.hpp"
-#include "movers/checksum.hpp"
 #include "support/ranks.hpp"
 #include "support/refusals.hpp"
 #include "support/transports.hpp"
@@ -74,7 +73,6 @@ std::uintptr_t place_in_page(std::span<const std::byte> memory) {
 struct Heard {
   std::vector<std::uint32_t> tags;
   std::vector<std::uint64_t> sent, failed;
-  std::vector<std::optional<std::uint32_t>> checksums;
 
   void poll(MoverLane& lane) {
     std::array<Completion, 16> out;
@@ -87,7 +85,6 @@ struct Heard {
         break;
       case Completion::Kind::arrived:
         tags.push_back(out[i].tag);
-        checksums.push_back(out[i].checksum);
         break;
       case Completion::Kind::failed:
         failed.push_back(out[i].id);
@@ -453,68 +450,6 @@ TEST_P(Movers, AWriteOutsideItsBuffersFailsAndTouchesNothing) {
       EXPECT_TRUE(all_zero(m_memory));
     }
     self.barrier();
-  });
-}
-
-TEST_P(Movers, WritesCarryChecksumsWhereTheNetworkHasRoom) {
-  run_ranks(2, k_deadline, [&](RankProcess& self) {
-    auto mover = make_mover(GetParam());
-    if (GetParam() == "host" || GetParam().starts_with("verbs")) { // no network; 32 bits of data
-      EXPECT_THAT(test::refusal(
-                      [&] {
-                        mover->add_checksums();
-                        return 0;
-                      },
-                      ErrorKind::unavailable),
-                  testing::HasSubstr("no room for checksums"));
-      return;
-    }
-    mover->add_checksums();
-    const std::span<std::byte> memory = mover->allocate(1U << 20U);
-    mover->open(1);
-    mover->connect(self.rank(), self.exchange(mover->address()));
-    for (std::size_t i = 0; self.rank() == 0 && i < memory.size(); ++i) {
-      memory[i] = static_cast<std::byte>(i * 7 / 5);
-    }
-    MoverLane& lane = mover->lane(0);
-    Heard heard;
-    const std::vector<std::uint64_t> sizes{1, 0, 4096, 100'003, 1U << 20U};
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (self.rank() == 0) {
-        write_now(lane, heard, 1, {0, 0}, {0, 0}, sizes[i], 5, i);
-        heard.until(lane, [&] { return heard.sent.size() == i + 1; });
-      } else {
-        heard.until(lane, [&] { return heard.tags.size() == i + 1; });
-        EXPECT_EQ(heard.checksums[i], checksum_of(memory.first(sizes[i]))) << sizes[i];
-        memory[0] ^= std::byte{1};
-        EXPECT_NE(heard.checksums[i],
-                  checksum_of(memory.first(std::max<std::size_t>(1, sizes[i]))));
-      }
-      self.barrier();
-    }
-  });
-}
-
-TEST_P(Movers, RanksWithAndWithoutChecksumsRefuseEachOther) {
-  run_ranks(2, k_deadline, [&](RankProcess& self) {
-    const auto mover = make_mover(GetParam());
-    if (GetParam() == "host" || GetParam().starts_with("verbs")) {
-      return;
-    }
-    if (self.rank() == 0) {
-      mover->add_checksums();
-    }
-    mover->open(1);
-    const std::vector<std::string> addresses = self.exchange(mover->address());
-    EXPECT_THAT(test::refusal(
-                    [&] {
-                      mover->connect(self.rank(), addresses);
-                      return 0;
-                    },
-                    ErrorKind::operation),
-                testing::HasSubstr(self.rank() == 0 ? "was started without checksums"
-                                                    : "was started with checksums"));
-    self.barrier(); // the memory of a peer must not go before it was looked at
   });
 }
 

@@ -37,7 +37,7 @@ for file in "$source_dir"/tests/golden/topology/machines/*.xml; do
   reckon check other.json --json
   json_check .last/stdout <<< 'assert all(f["kind"] != "setting" for f in stdout["findings"]), stdout["findings"]'
 done
-for file in $(grep -rl '"schema": "reckon/profile"' "$source_dir"/{profiles,docs/results,tests/golden}); do
+for file in $(grep -rl --include='*.json' '"schema": "reckon/profile"' "$source_dir"/{profiles,docs/results,tests/golden}); do
   reckon check "$file" --json
   json_check .last/stdout <<< 'assert all(f["kind"] != "setting" for f in stdout["findings"]), stdout["findings"]'
 done

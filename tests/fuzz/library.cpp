@@ -175,8 +175,8 @@ private:
   void wait(double seconds) {
     const bool may = m_open;
     const reckon_status status = checked(reckon_wait(m_session, may && all_ready() ? -1 : seconds));
-    if (status == RECKON_OK && (!may || !all_ready())) {
-      broken("a step is over that lacks gradients");
+    if ((status == RECKON_OK) != (!may || all_ready())) {
+      broken("a step is over that lacks gradients, or is not where none is under way");
     }
     if (may && all_ready()) {
       expect(status, true, "reckon_wait");

@@ -56,11 +56,10 @@ Plan plan_of_turns(Random& random) {
   plan.passes.reset();
   plan.parts = {};
   plan.trees.clear();
-  std::vector<std::int64_t> first(ranks);
-  for (std::int64_t& parent : first) {
-    parent = random.coin() ? 0 : static_cast<std::int64_t>(random.below(ranks));
+  std::vector<std::int64_t> first(ranks); // no circles: each below one before it
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    first[rank] = random.coin() ? 0 : static_cast<std::int64_t>(random.below(rank));
   }
-  first[0] = 0;
   for (std::size_t root = 0; root < ranks; ++root) {
     const auto moved = [&](std::size_t rank) {
       return (rank / places + root / places) % machines * places +

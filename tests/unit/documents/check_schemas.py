@@ -63,6 +63,7 @@ k_reader_only = re.compile("|".join([
     r"is lane \d+, but rank",
     r"is (tree|way) \d+, but there are",
     "is not the root of tree",
+    "leads round in a circle",
     r"has \d+ entries for \d+ ranks",
     r"has \d+ entries, bytes has",
     r"has \d+ places for \d+ lanes",

@@ -120,14 +120,16 @@ if [[ $(id -u) != 0 ]]; then
 fi
 
 # A file of somebody else's that is called lock, also at the end of a link, stays as it is.
-mkdir theirs linked
+mkdir theirs linked emptied
 echo "years of work" | tee theirs/lock > precious
 ln -s ../precious linked/lock
-for folder in theirs linked; do
+touch blank # as a lock that nobody holds
+ln -s ../blank emptied/lock
+for folder in theirs linked emptied; do
   exits 2 run plan.json --tolerance 1e9% -n 8 --checkpoint $folder
   stderr_has "$folder/lock"
-  [[ $(cat $folder/lock) == "years of work" ]] || fail "$folder/lock was written to"
 done
+[[ $(cat theirs/lock precious) == $'years of work\nyears of work' && ! -s blank ]] || fail "somebody's file was written to"
 
 # Two runs at once: the second is refused, in one message that names the first, and the first goes on. Its death, however it
 # comes, gives the folder back.

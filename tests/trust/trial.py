@@ -28,6 +28,7 @@ Stated = collections.namedtuple("Stated", "victim others seconds")  # exit statu
 # How a fault of one rank may end for it and for the others, who then name it. A negative status is a signal's number.
 FAULTS = {
     "kill": Stated({-9}, {4}, 2),                    # its process is killed
+    "orphan": Stated({-9}, {-9}, 2),                 # the command is killed whose children the ranks are
     "term": Stated({130}, {4}, 2),                   # SIGTERM
     "stop": Stated({4, -9}, {4}, PEER_S + 2),        # stopped; wakes up when the others have ended, or is killed
     "cut": Stated({4}, {4}, PEER_S + 2),             # its cable is pulled
@@ -45,7 +46,7 @@ FAULTS = {
 }
 UNNAMED = {"shm", "disk", "pause", "slow", "clock"}
 GIVE_UP = {"forever", "hang"}  # the other workers of a training do, and say so
-ENDLESS = {"kill", "term", "stop", "cut", "half", "close", "hang"}
+ENDLESS = {"kill", "orphan", "term", "stop", "cut", "half", "close", "hang"}
 OTHERWISE = {  # a program that answers a fault in its own way
     **{(what, fault): Stated(victim, others, seconds) for what in ("train", "train-tcp")
        for fault, victim, others, seconds in (
@@ -69,7 +70,7 @@ ON_HOST = "kill term stop close hang memory handles shm disk pause clock".split(
 ON_LAB = "kill term stop cut half close hang memory handles disk pause slow clock".split()
 OF_TRAINING = "forever".split()
 WHATS = {
-    "run": ON_HOST, "ranks": ON_HOST, "tcp": ON_LAB,
+    "run": [*ON_HOST, "orphan"], "ranks": ON_HOST, "tcp": ON_LAB,
     "train": [fault for fault in ON_HOST if fault != "disk"] + OF_TRAINING,
     "train-tcp": [fault for fault in ON_LAB if fault != "disk"] + OF_TRAINING,
     "probe": [fault for fault in ON_LAB if fault != "hang"],
@@ -96,7 +97,7 @@ def phases_of(what, fault):
 
 
 def victims_of(what, fault):
-    if what in ("plan", "import", "simulate") or fault == "disk":
+    if what in ("plan", "import", "simulate") or fault in ("disk", "orphan"):
         return [0]
     return [0, 1] if fault == "forever" else [0, 1, 2]  # of workers
 
@@ -213,7 +214,7 @@ class Job:
 
     def victim(self):
         """Its process; that of the command where it is no job or its ranks are not there."""
-        if self.trial.what != "run":
+        if self.trial.what != "run" or self.trial.fault == "orphan":
             return self.ranks[0 if self.single else self.trial.victim].pid
         children = pathlib.Path(f"/proc/{self.ranks[0].pid}/task/{self.ranks[0].pid}/children")
         pids = sorted(map(int, children.read_text().split())) if children.exists() else []
@@ -246,6 +247,9 @@ class Job:
 
 def kill(job, pid):
     os.kill(pid, signal.SIGKILL)
+
+
+orphan = kill
 
 
 def term(job, pid):

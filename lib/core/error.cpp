@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <new>
 #include <system_error>
 
@@ -24,8 +25,13 @@ Error as_error(const std::exception& cause) {
   return {refused ? ErrorKind::operation : ErrorKind::internal, one_line(cause.what())};
 }
 
+std::string system_words(int error_number) {
+  return std::generic_category().message(error_number) +
+         (error_number == EMFILE ? "; raise the limit of open files (`ulimit -n`)" : "");
+}
+
 void fail_errno(const std::string& attempt, int error_number) {
-  fail(ErrorKind::operation, attempt + ": " + std::generic_category().message(error_number));
+  fail(ErrorKind::operation, attempt + ": " + system_words(error_number));
 }
 
 std::string one_line(std::string_view text) {

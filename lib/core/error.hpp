@@ -35,6 +35,9 @@ private:
 /// system are operations that failed; the rest are bugs.
 [[nodiscard]] Error as_error(const std::exception& cause);
 
+/// The system's words for an error number, with the remedy where there is one.
+[[nodiscard]] std::string system_words(int error_number);
+
 /// Throws Error{operation} whose text ends with the system's words for `error_number`.
 [[noreturn]] void fail_errno(const std::string& attempt, int error_number);
 

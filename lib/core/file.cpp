@@ -57,7 +57,7 @@ std::optional<std::string> read_rest(int fd) {
                                const std::string& remedy = "") {
   const bool system = why == EMFILE || why == ENFILE || why == ENOMEM || why == EIO;
   fail(system ? ErrorKind::operation : ErrorKind::input,
-       attempt + ": " + std::generic_category().message(why) + remedy);
+       attempt + ": " + system_words(why) + remedy);
 }
 
 std::string read_all(int fd, const std::string& name) {

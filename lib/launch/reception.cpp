@@ -19,8 +19,10 @@ namespace reckon {
 namespace {
 
 constexpr std::int64_t k_patience_ns = 5'000'000'000; ///< for the first message of a stranger
-constexpr std::size_t k_extra_room = 64;              ///< strangers beside the ranks
-constexpr std::size_t k_named = 3;                    ///< strangers that get a line each
+/// With too few descriptors for more; a rank introduces itself sooner.
+constexpr std::int64_t k_least_patience_ns = 1'000'000'000;
+constexpr std::size_t k_extra_room = 64; ///< strangers beside the ranks
+constexpr std::size_t k_named = 3;       ///< strangers that get a line each
 
 std::string proof_in(const std::string& token, std::string_view sender, std::string_view nonce,
                      std::string_view text) {
@@ -61,7 +63,9 @@ Reception::~Reception() {
 }
 
 void Reception::add_to(std::vector<pollfd>& fds) const {
-  fds.push_back({m_listener.get(), POLLIN, 0});
+  if (!m_full) {
+    fds.push_back({m_listener.get(), POLLIN, 0});
+  }
   for (const Stranger& s : m_strangers) {
     fds.push_back({s.connection.fd(), POLLIN, 0});
   }
@@ -76,16 +80,25 @@ void Reception::refuse(const Connection& who, std::string_view why) {
 void Reception::accept_newcomers() {
   // No more than the extra room at a time: who came in this round is heard before anybody has to
   // go.
+  m_full = false;
   for (std::size_t i = 0; i < k_extra_room; ++i) {
     sockaddr_storage from{};
     socklen_t length = sizeof from;
     auto* const address = reinterpret_cast<sockaddr*>(&from);
     Fd socket(::accept4(m_listener.get(), address, &length, SOCK_CLOEXEC));
-    const bool full = !socket && (errno == EMFILE || errno == ENFILE);
+    const int why = errno;
+    const bool full = !socket && (why == EMFILE || why == ENFILE);
     if (!socket && !full) {
       return; // nobody there, or he has gone again
     }
-    if ((full || m_strangers.size() >= m_room) && !m_strangers.empty()) {
+    if (full && m_strangers.empty()) {
+      fail_errno("cannot accept another rank", why);
+    }
+    if (full && monotonic_ns() - m_strangers.front().since_ns < k_least_patience_ns) {
+      m_full = true; // who waits at the door would make every poll return
+      return;
+    }
+    if (full || m_strangers.size() >= m_room) {
       refuse(m_strangers.front().connection, "it does not introduce itself, and others wait");
       m_strangers.front().connection.send(MessageKind::goodbye, "");
       m_strangers.erase(m_strangers.begin());

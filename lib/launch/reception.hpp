@@ -64,6 +64,7 @@ private:
   };
   std::vector<Stranger> m_strangers; ///< connected, not yet introduced; oldest first
   std::size_t m_refused = 0;
+  bool m_full = false; ///< no descriptor for another, at the moment
 };
 
 } // namespace reckon

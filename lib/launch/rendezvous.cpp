@@ -336,9 +336,8 @@ bool Rendezvous::introduce(Connection& root, const std::string& digest, std::int
   const auto text = unsealed(m_job.token, k_rank_0, nonce, *answer);
   const Json welcome = text ? Json::parse(*text, nullptr, false) : Json();
   if (!welcome.is_object()) {
-    raise(fmt::format("rank 0 at {} does not know the RECKON_JOB_TOKEN of rank {}: that is another "
-                      "program",
-                      place_of_root(), m_job.rank));
+    raise(fmt::format("{} at {} does not know the token of rank {}: that is another program",
+                      k_rank_0, place_of_root(), m_job.rank));
   }
   root.trust();
   root.host = text_at(welcome, "host", root.host);

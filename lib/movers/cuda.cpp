@@ -758,8 +758,8 @@ private:
     const std::string who = fmt::format("address of rank {}", rank);
     const Json json = parse_json(address, who);
     const JsonView view(json, who);
+    require_same_mover("cuda", view.at("mover").string(), rank);
     view.only({"mover", "boot", "pid", "token", "control", "lanes", "buffers", "gpu", "wishes"});
-    static_cast<void>(view.at("mover").one_of({"cuda"}));
     peer.mail = m_mail->attach("cuda", rank, view);
     peer.on_gpu = view.find("gpu").has_value();
     if (m_gpus != nullptr) {

@@ -266,11 +266,8 @@ public:
       }
       documents.push_back(parse_json(addresses[rank], name_of_address(rank)));
       const JsonView view(documents.back(), name_of_address(rank));
+      require_same_mover(m_transport, view.at("mover").string(), rank);
       view.only({"mover", "without", "checksums", "network", "choices"});
-      if (view.at("mover").string() != m_transport) {
-        fail(ErrorKind::operation, fmt::format("connect({}): rank {} uses {}", m_transport, rank,
-                                               view.at("mover").string()));
-      }
       require_same_habits(m_habits, view.at("without").string(), rank);
       if (view.at("checksums").boolean() != m_checksums) {
         fail(ErrorKind::operation,

@@ -77,6 +77,15 @@ std::string without_shared_memory(const std::string& transport,
   return *it;
 }
 
+void require_same_mover(std::string_view ours, std::string_view theirs, std::size_t rank) {
+  if (ours != theirs) {
+    fail(
+        ErrorKind::operation,
+        fmt::format("connect: rank {} uses {} and this one {}; start all with the same --transport",
+                    rank, one_line(theirs), ours));
+  }
+}
+
 void require_same_habits(const Habits& habits, const std::string& theirs, std::size_t rank) {
   const std::string ours = without_text(habits);
   if (ours != theirs) {

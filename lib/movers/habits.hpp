@@ -57,7 +57,9 @@ inline constexpr std::size_t k_skew = 8;
 [[nodiscard]] std::string without_shared_memory(const std::string& transport,
                                                 const std::vector<std::string>& available);
 
-/// For connect(): throws Error{operation} when rank `rank` was started with other habits.
+/// For connect(): throws Error{operation} when rank `rank` uses another mover, or was started with
+/// other habits.
+void require_same_mover(std::string_view ours, std::string_view theirs, std::size_t rank);
 void require_same_habits(const Habits& habits, const std::string& theirs, std::size_t rank);
 
 } // namespace reckon

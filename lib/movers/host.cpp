@@ -269,8 +269,8 @@ private:
     const std::string who = fmt::format("address of rank {}", rank);
     const Json json = parse_json(address, who);
     const JsonView view(json, who);
+    require_same_mover("host", view.at("mover").string(), rank);
     view.only({"mover", "without", "boot", "pid", "token", "control", "lanes", "buffers"});
-    static_cast<void>(view.at("mover").one_of({"host"}));
     Peer peer;
     peer.mail = m_mail->attach("host", rank, view);
     require_same_habits(m_habits, view.at("without").string(), rank);

@@ -163,8 +163,8 @@ public:
       const std::string who = fmt::format("address of rank {}", rank);
       const Json json = parse_json(addresses[rank], who);
       const JsonView view(json, who);
+      require_same_mover("levels", view.at("mover").string(), rank);
       view.only({"mover", "network", "inside", "between"});
-      static_cast<void>(view.at("mover").one_of({"levels"}));
       m_is_inside[rank] = m_machines[rank] == m_machines[own];
       if (m_is_inside[rank]) {
         inside[rank] = view.at("inside").string();

@@ -51,7 +51,11 @@ inline std::string fi_text(ssize_t error) {
 /// Negative status from libfabric -> Error{operation} with the attempt and libfabric's own words.
 inline void check_fi(ssize_t status, const std::string& attempt, const std::string& remedy = {}) {
   if (status < 0) {
-    fail(ErrorKind::operation, fmt::format("{}: {}{}", attempt, fi_text(-status), remedy));
+    const bool of_system = -status < FI_ERRNO_OFFSET; // else libfabric has words of its own
+    fail(ErrorKind::operation,
+         fmt::format("{}: {}{}", attempt,
+                     of_system ? system_words(static_cast<int>(-status)) : fi_text(-status),
+                     remedy));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/secrets.hpp"
+#include "launch/peer_error.hpp"
 #include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
 #include "run/checkpoint_files.hpp"
@@ -58,21 +59,27 @@ std::string text_of(const Fd& file) {
 }
 
 /// The lock file, made where it is missing. Throws Error{input} for anything else of that name: it
-/// is written to, so no one's file may be lost, and none that a link leads to.
+/// is written to, so no one's file may be lost, none that a link leads to, and none of a user who
+/// is neither this one nor the folder's owner, and could hold the lock for ever.
 Fd open_lock(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (!file && errno != ELOOP) {
-    fail_errno(fmt::format("cannot open {}", path), errno);
+  const int why = errno;
+  struct stat state {
+  }, folder{};
+  if (!file && why != ELOOP && !(why == EACCES && ::lstat(path.c_str(), &state) == 0)) {
+    fail_errno(fmt::format("cannot open {}", path), why);
   }
-  struct stat state {};
-  if (file && ::fstat(file.get(), &state) == 0 && S_ISREG(state.st_mode)) {
+  if (file && ::fstat(file.get(), &state) == 0 && S_ISREG(state.st_mode) && state.st_nlink == 1 &&
+      ::stat(path.substr(0, path.rfind('/')).c_str(), &folder) == 0) {
+    const bool ours = state.st_uid == ::geteuid() || state.st_uid == folder.st_uid;
     const std::string text = text_of(file);
-    if (text.empty() || holder_in(text).contains("job")) {
+    if (ours && (text.empty() || holder_in(text).contains("job"))) {
       return file;
     }
   }
-  fail(ErrorKind::input, fmt::format("{} is not a lock of reckon's checkpoints, and would be "
-                                     "overwritten; move it away, or name another folder",
+  fail(ErrorKind::input, fmt::format("{} is not a lock of reckon's checkpoints or is another "
+                                     "user's, and would be overwritten; move it away, or name "
+                                     "another folder",
                                      path));
 }
 
@@ -134,7 +141,7 @@ void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
       fail(ErrorKind::input, theirs.refused);
     }
     if (!theirs.failed.empty()) {
-      fail(ErrorKind::operation, fmt::format("rank {}: {}", rank, theirs.failed));
+      throw PeerError(fmt::format("rank {}: {}", rank, theirs.failed)); // all know whose it is
     }
     if (!theirs.no_locks.empty() && !warned) {
       log(LogLevel::warn, "{}; nothing keeps another run from writing there", theirs.no_locks);

@@ -21,7 +21,10 @@ constexpr std::uint64_t k_page_bytes = 4096;
 } // namespace
 
 std::uint64_t slot_bytes(const Plan& plan) {
-  return (plan.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes;
+  const auto longest = std::ranges::max_element(plan.parts.bytes);
+  const std::uint64_t most =
+      longest == plan.parts.bytes.end() ? plan.part_bytes : std::min(*longest, plan.part_bytes);
+  return (most + k_page_bytes - 1) / k_page_bytes * k_page_bytes;
 }
 
 PlanTrees::PlanTrees(const Plan& plan, Windows windows)

@@ -16,7 +16,7 @@ namespace reckon {
 inline constexpr std::uint32_t k_inbox_buffer = 1; ///< data from others that are to be summed
 inline constexpr std::uint32_t k_sum_buffer = 2; ///< of a rank without a gradient: sums, or what it
                                                  ///< passes on
-/// Bytes of a place for one part: the plan's part_bytes in whole pages (BytePS, section 6.2).
+/// Bytes of a place for one part: the plan's longest part in whole pages (BytePS, section 6.2).
 [[nodiscard]] std::uint64_t slot_bytes(const Plan& plan);
 
 inline constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;

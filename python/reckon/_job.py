@@ -79,6 +79,7 @@ class Job:
         self._on_gpu = None      # the GPU of the gradients
         self._queued = None      # the step whose sums only the GPU waits for
         self._missing = set()    # its tensors that are not ready
+        self._asked = set()      # of these: the library may know of them, but Ctrl-C came before its answer
         self._synchronizing = True
         self._before_finish = []  # called with the missing tensors before they count as ready
         self._at_end = []         # called before the memory goes
@@ -99,7 +100,7 @@ class Job:
         if self._work is not None:
             raise ReckonError("the step before is not over; call Job.wait() first")
         self.synchronize()
-        self._missing = set(range(len(self.tensors)))
+        self._missing, self._asked = set(range(len(self.tensors))), set()
         self._work = work = Work(self)
         try:
             self._call("reckon_begin")
@@ -113,14 +114,24 @@ class Job:
         """The gradients of these tensors are in the job's memory, which must not be touched until the step is over."""
         if not 0 <= first <= first + count <= len(self.tensors):  # ctypes would take them modulo 2^64
             raise ReckonError(f"{count} tensors from number {first} on: there are {len(self.tensors)}")
-        self._call("reckon_ready", first, count)
-        self._missing.difference_update(range(first, first + count))
+        self._make_ready(range(first, first + count), "reckon_ready", first, count)
 
     def ready_on_stream(self, index, gradient, stream):
         """ready() of a tensor on the job's GPU, whose elements lie one after another and are made by what is queued in the CUDA
         stream of this address so far."""
-        self._call("reckon_ready_on_stream", index, gradient.data_ptr(), stream)
-        self._missing.discard(index)
+        self._make_ready((index,), "reckon_ready_on_stream", index, gradient.data_ptr(), stream)
+
+    def _make_ready(self, tensors, function, *arguments):
+        again = self._asked.intersection(tensors)
+        self._asked.update(tensors)
+        try:
+            self._call(function, *arguments)
+        except ReckonError:
+            self._asked.difference_update(tensors)
+            if not again:
+                raise
+        self._missing.difference_update(tensors)
+        self._asked.difference_update(tensors)
 
     def wait(self, timeout=None):
         """Waits for the step under way as Work.wait() does, and returns True. Where there was no backward pass since the
@@ -283,8 +294,8 @@ def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, 
     Raises ReckonError."""
     library = _library.load()
     texts = [None if text is None else os.fsencode(text) for text in (plan, workload, transport)]
-    options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(average), int(pin_lanes),
-                               join_seconds, peer_seconds, int(by_parts), int(checksums))
+    options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(bool(average)), int(bool(pin_lanes)),
+                               join_seconds, peer_seconds, int(bool(by_parts)), int(bool(checksums)))
     session = _library.SESSION()
     in_slices(library, session, lambda: library.reckon_join_within(ctypes.byref(options), ctypes.byref(session), SLICE_S))
     return Job(library, session, average)

@@ -156,7 +156,10 @@ job._library = Interrupting("reckon_begin")
 interrupted(job.begin)
 for first, count in (1 << 64, 1), (0, 3), (-1, 1), (1, -1):
     refused(lambda: job.ready(first, count))
-job.ready(0)
+job._library = Interrupting("reckon_ready")
+interrupted(lambda: job.ready(0))
+job._library = Interrupting("reckon_ready")
+interrupted(job.wait)  # in the middle of what counts as ready
 job._library = Interrupting("reckon_wait")
 interrupted(job.wait)
 assert job.wait(math.inf) and job._work is None

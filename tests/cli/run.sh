@@ -132,6 +132,18 @@ kill -9 $job
 job_exits 137
 wait_until gone
 
+# With too few descriptors, wherever they end: one line with the remedy, or a run.
+for limit in 6 8 9 10 12 16; do
+  status=0
+  (ulimit -n $limit && exec "$RECKON" run plan.json -n 3 --tolerance 1e9%) > few.out 2> few.err || status=$?
+  grep '^reckon: error' few.err > few.errors || true
+  case $status in
+    0) [[ ! -s few.errors ]] ;;
+    4) [[ $(wc -l < few.errors) == 1 ]] && grep -q 'ulimit -n' few.errors ;;
+    *) false ;;
+  esac || fail "$limit descriptors: $status, $(cat few.err)"
+done
+
 # Ctrl-C ends the whole job: 130, nothing written, nobody left.
 start_endless -o interrupted.json
 kill -INT $job

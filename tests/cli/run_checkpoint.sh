@@ -125,11 +125,21 @@ echo "years of work" | tee theirs/lock > precious
 ln -s ../precious linked/lock
 touch blank # as a lock that nobody holds
 ln -s ../blank emptied/lock
-for folder in theirs linked emptied; do
+mkdir twice foreign # a second name of somebody's lock; another user's, who could hold it for ever
+cp saved/lock of-another
+ln of-another twice/lock
+folders="theirs linked emptied twice"
+if [[ $(id -u) == 0 ]]; then
+  touch foreign/lock
+  chown 65534 foreign/lock
+  folders+=" foreign"
+fi
+for folder in $folders; do
   exits 2 run plan.json --tolerance 1e9% -n 8 --checkpoint $folder
   stderr_has "$folder/lock"
 done
-[[ $(cat theirs/lock precious) == $'years of work\nyears of work' && ! -s blank ]] || fail "somebody's file was written to"
+[[ $(cat theirs/lock precious) == $'years of work\nyears of work' && ! -s blank && ! -s foreign/lock ]] &&
+  cmp saved/lock of-another || fail "somebody's file was written to"
 
 # Two runs at once: the second is refused, in one message that names the first, and the first goes on. Its death, however it
 # comes, gives the folder back.

@@ -38,6 +38,12 @@ TEST(Error, OfTheSystemEndsWithTheSystemsWords) {
   }
 }
 
+TEST(Error, OfTooFewDescriptorsHasTheRemedy) {
+  EXPECT_EQ(system_words(ENOENT), "No such file or directory");
+  EXPECT_EQ(system_words(EMFILE),
+            "Too many open files; raise the limit of open files (`ulimit -n`)");
+}
+
 TEST(Error, OfAnyExceptionHasAKind) {
   EXPECT_EQ(as_error(Error(ErrorKind::input, "x")).kind(), ErrorKind::input);
   EXPECT_EQ(as_error(std::bad_alloc()).kind(), ErrorKind::operation);

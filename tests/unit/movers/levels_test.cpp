@@ -230,7 +230,8 @@ TEST_F(Levels, TheNetworkReachesOnlyTheProcessorsMemory) {
 TEST_F(Levels, AnAddressOfAnotherMoverIsRefused) {
   const auto mover = make_levels_mover(nullptr, make_mover(network_here()), {0, 1});
   mover->open(1);
-  EXPECT_REFUSED(input, "address", mover->connect(0, {mover->address(), R"({"mover": "host"})"}));
+  EXPECT_REFUSED(operation, "uses host",
+                 mover->connect(0, {mover->address(), R"({"mover": "host"})"}));
 }
 
 } // namespace

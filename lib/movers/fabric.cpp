@@ -299,6 +299,9 @@ public:
         read_address(JsonView(documents[rank], name_of_address(rank)), rank, one_network, peers);
       }
     }
+    if (m_transport == "shm") {
+      require_room(choice.lanes.size() * (addresses.size() - 1));
+    }
     for (std::size_t lane = 0; lane < choice.lanes.size(); ++lane) {
       choice.lanes[lane]->insert(own, std::move(peers[lane]));
     }
@@ -319,6 +322,20 @@ private:
     std::string at;                    ///< IP address; else the domain's name; of all infos
     std::vector<std::unique_ptr<FabricLane>> lanes;
   };
+
+  /// Throws Error{operation} where there is no room to map the memory of so many lanes of peers,
+  /// 16 MiB each: libfabric's shm would end the process then.
+  static void require_room(std::size_t lanes) {
+    const std::size_t bytes = (lanes + 1) << 24U;
+    void* const room =
+        ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
+      fail_errno(fmt::format("connect(shm): no room for {} of the other ranks' memory",
+                             to_text(Bytes(bytes))),
+                 errno);
+    }
+    ::munmap(room, bytes);
+  }
 
   static std::string name_of_address(std::size_t rank) {
     return fmt::format("address of rank {}", rank);

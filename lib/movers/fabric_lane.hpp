@@ -30,7 +30,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -42,8 +41,6 @@ namespace reckon {
 inline constexpr std::size_t k_max_in_flight = 512;
 inline constexpr std::size_t k_cq_entries =
     4096; // below the 32767 of Soft-RoCE with room for rxm's factor
-
-inline constexpr std::string_view k_scheme = "fi_shm://"; ///< before names of the shm provider
 
 inline std::string to_hex(const std::vector<unsigned char>& bytes) {
   std::string text;
@@ -84,7 +81,7 @@ public:
     m_av.reset(av);
     if (m_provider == "shm") { // else the process' number, which anybody can take first
       std::free(m_info->src_addr);
-      const std::string name = std::string(k_scheme) + new_shared_name();
+      const std::string name = "fi_shm://" + m_shared_name.emplace().text();
       m_info->src_addr = ::strdup(name.c_str());
       m_info->src_addrlen = name.size() + 1;
     }
@@ -216,10 +213,8 @@ public:
   /// killed process never reaches. Once every peer has mapped the segment nobody needs the name.
   /// Its signal handlers unlink it as well.
   void forget_name() {
-    const std::vector<unsigned char> bytes = name();
-    const std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), 0));
-    if (m_provider == "shm" && text.rfind(k_scheme, 0) == 0) {
-      ::shm_unlink(("/" + text.substr(k_scheme.size())).c_str());
+    if (m_shared_name) {
+      m_shared_name->forget();
     }
   }
 
@@ -546,6 +541,7 @@ protected:
   // Of lanes that go on talking.
   Mapping m_message_memory;
   std::vector<Slot> m_message_slots;
+  std::optional<SharedName> m_shared_name;
   FiFabric m_fabric;
   FiDomain m_domain;
   FiCq m_cq;

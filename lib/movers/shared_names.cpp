@@ -67,21 +67,16 @@ bool is_of_the_dead(const std::string& name) {
          (!beginning_of(*pid).empty() && !name.starts_with(beginning_of_names(*pid)));
 }
 
-} // namespace
-
-std::string new_shared_name() {
-  return fmt::format("{}{:016x}", beginning_of_names(::getpid()), secret_number());
-}
-
-void remove_names_of_the_dead() noexcept {
+/// Those of this user.
+template <class Wanted>
+void remove_names(const Wanted& wanted) noexcept {
   try {
     std::error_code error; // without the folder there are no names
     for (std::filesystem::directory_iterator at(k_folder, error), end; !error && at != end;
          at.increment(error)) {
       const std::string name = at->path().filename().string();
       struct stat state {};
-      if (is_of_the_dead(name) && ::lstat(at->path().c_str(), &state) == 0 &&
-          state.st_uid == ::geteuid()) {
+      if (wanted(name) && ::lstat(at->path().c_str(), &state) == 0 && state.st_uid == ::geteuid()) {
         ::shm_unlink(("/" + name).c_str());
       }
     }
@@ -90,14 +85,26 @@ void remove_names_of_the_dead() noexcept {
   }
 }
 
+} // namespace
+
+SharedName::SharedName()
+    : m_text(fmt::format("{}{:016x}", beginning_of_names(::getpid()), secret_number())) {}
+
+void SharedName::forget() const noexcept {
+  remove_names([this](const std::string& name) { return name.starts_with(m_text); });
+}
+
+void remove_names_of_the_dead() noexcept {
+  remove_names(is_of_the_dead);
+}
+
 std::optional<std::string> why_no_shared_memory() {
-  const std::string name = "/" + new_shared_name();
-  const Fd memory(::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!memory) {
-    return fmt::format("shm_open in {}: {}", k_folder, std::generic_category().message(errno));
-  }
-  ::shm_unlink(name.c_str());
-  return std::nullopt;
+  const SharedName name;
+  const Fd memory(
+      ::shm_open(("/" + name.text()).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  return memory ? std::nullopt
+                : std::optional(fmt::format("shm_open in {}: {}", k_folder,
+                                            std::generic_category().message(errno)));
 }
 
 } // namespace reckon

@@ -68,6 +68,25 @@ private:
   pid_t m_pid = -1;
 };
 
+TEST(SharedName, TakesWhatBeginsWithItAlong) {
+  const auto make = [](const std::string& name) {
+    const Fd memory(::shm_open(("/" + name).c_str(), O_RDWR | O_CREAT | O_EXCL, 0600));
+    EXPECT_TRUE(memory);
+  };
+  const std::size_t before = names_of(::getpid());
+  const SharedName kept;
+  make(kept.text());
+  {
+    const SharedName name; // of a lane that failed when it was half open
+    EXPECT_NE(name.text(), kept.text());
+    make(name.text() + ":0:0");
+    EXPECT_EQ(names_of(::getpid()), before + 2);
+  }
+  EXPECT_EQ(names_of(::getpid()), before + 1);
+  kept.forget();
+  EXPECT_EQ(names_of(::getpid()), before);
+}
+
 TEST(SharedNames, OfTheKilledGoWithTheNextJobAndNoOthers) {
   const std::vector<std::string> here = support::transports_here();
   if (std::find(here.begin(), here.end(), "shm") == here.end()) {
@@ -77,7 +96,7 @@ TEST(SharedNames, OfTheKilledGoWithTheNextJobAndNoOthers) {
     EXPECT_GE(Fd(::shm_open(name.c_str(), O_CREAT | O_RDWR, 0600)).get(), 0);
     return std::filesystem::path("/dev/shm") / name;
   };
-  const std::string own = new_shared_name();
+  const std::string own = SharedName().text();
   // Of a process that has our number now, which began at another time.
   const std::regex parts("(reckon-[0-9]+)-([0-9]+)-[0-9]+-(.*)");
   const auto before = named(std::regex_replace(own, parts, "$1-$2-1-$3"));
@@ -98,7 +117,7 @@ TEST(SharedNames, OfTheKilledGoWithTheNextJobAndNoOthers) {
 }
 
 TEST(SharedNames, CannotBeGuessed) {
-  EXPECT_NE(new_shared_name(), new_shared_name());
+  EXPECT_NE(SharedName().text(), SharedName().text());
 }
 
 } // namespace

@@ -50,7 +50,7 @@ ENDLESS = {"kill", "orphan", "term", "stop", "cut", "half", "close", "hang"}
 OTHERWISE = {  # a program that answers a fault in its own way
     **{(what, fault): Stated(victim, others, seconds) for what in ("train", "train-tcp")
        for fault, victim, others, seconds in (
-           ("term", {-15}, {4}, 2), ("memory", {0, 1, 4}, {0, 4}, None), ("handles", {0, 1, 2, 4}, {0, 4}, None),  # Python's own way
+           ("term", {-15, 1}, {4}, 2), ("memory", {0, 1, 4}, {0, 4}, None), ("handles", {0, 1, 2, 4}, {0, 4}, None),  # Python's own way
            ("hang", {4, -9}, {4}, PEER_S + 2))},  # as "forever": the library has no limit, the program that waits has
     # A transport's error waits for news of a death before it counts as a cause.
     ("tcp", "close"): Stated({4}, {4}, PEER_S + 2), ("train-tcp", "close"): Stated({4}, {4}, PEER_S + 2),
@@ -342,7 +342,8 @@ def disk(job, pid):
 
 def clock(job, pid):
     seconds = (-3600, 3600, 10**8, -10**8)[int(job.trial.chance * 4)]
-    (job.work / "clock").write_bytes(struct.pack("l", seconds))
+    with open(job.work / "clock", "r+b") as shared:  # which must not be short at any moment: it is mapped
+        shared.write(struct.pack("l", seconds))
 
 
 # --- what must be true afterwards
@@ -390,7 +391,8 @@ def judge_outputs(job, statuses):
             json.loads(result.read_text())
         except ValueError as error:
             problems.append(f"the output is torn: {error}")
-        if statuses[0] not in (0, 130) and job.trial.phase != "leave" and job.trial.what in ("run", "ranks", "tcp"):
+        # A checkpoint that could not be written is said at the end, after the report.
+        if statuses[0] not in (0, 130) and job.trial.phase not in ("leave", "checkpoint") and job.trial.what in ("run", "ranks", "tcp"):
             problems.append("a report is left")
     elif statuses[0] == 0 and job.trial.what not in TRAINING:
         problems.append("ends with 0 and no output")

@@ -15,13 +15,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
 namespace reckon {
@@ -415,10 +413,12 @@ void Rendezvous::pump(std::int64_t deadline_ns, std::vector<pollfd> more) {
       }
     }
   }
-  // After a pause of this process everybody has a beat's time to be heard of first.
-  if (passed < k_longest_step_ns) {
+  // After a pause everybody has a beat's time to be heard of first, but who seldom runs has not.
+  const bool paused = passed == k_longest_step_ns;
+  if (!paused || m_paused) {
     check_silence();
   }
+  m_paused = paused;
 }
 
 void Rendezvous::hear(Peer& peer) {

@@ -63,10 +63,11 @@ def cells(case, **key):
 def group_of(member): return next(m["id"] for m in p["machines"] if member in m["members"])
 def port_of(member): return p50(cells("port_bandwidth", **{"from": group_of(member)})[0])
 def p50(cell):
-    """None of a cell that this computer was too slow to measure within the budget."""
+    """None of a cell that this computer was too slow to measure within the budget, or that the program itself calls
+    disturbed: then others were at work here."""
     late = ("no time left of", "4 writes of about", "not measured: the probe ended before")
     assert "p50" in cell or cell["reason"].startswith(late), cell
-    return cell.get("p50")
+    return None if cell["status"] == "noisy" else cell.get("p50")
 def payload(mbit): return float(payload_1000) * mbit / 1000
 def about(value, wanted):
     """Busy processors may quarter a rate, and raise it when a receiver catches up: rates to be told apart differ by more."""

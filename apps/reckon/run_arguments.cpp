@@ -45,9 +45,10 @@ void add_limits(Arguments& command, RunArguments& arguments) {
       .option("--peer-timeout", peer_limit(&arguments.peer_limit),
               "A rank that is silent for longer is dead or cut off")
       .defaults_to("10s");
-  command.option("--checksums", &options.checksums,
-                 "End the job when a part crossed the network with other bytes than were sent: at all "
-                 "ranks or none, over tcp;ofi_rxm or shm");
+  command.option(
+      "--checksums", &options.checksums,
+      "End the job when a part crossed the network with other bytes than were sent: at all "
+      "ranks or none, over tcp;ofi_rxm or shm");
   command.option(
       "--unchecked", &arguments.unchecked,
       "Start even a plan whose schedule would be refused, to see what happens; --step-timeout "

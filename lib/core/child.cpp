@@ -47,14 +47,9 @@ public:
       static_cast<void>(end());
     }
   }
-  /// Nobody may have meant to stop it: it has no terminal of its own.
-  void continue_if_stopped() const {
-    siginfo_t stopped{};
-    if (::waitid(P_PID, static_cast<id_t>(m_pid), &stopped, WSTOPPED | WNOHANG) == 0 &&
-        stopped.si_pid == m_pid) {
-      ::kill(m_pid, SIGCONT);
-    }
-  }
+  /// Nothing to one that is not stopped. Nobody may have meant to stop it: it has no terminal of
+  /// its own.
+  void go_on() const { ::kill(m_pid, SIGCONT); }
   /// Its status, as waitpid() tells it.
   int end() {
     int status = 0;
@@ -71,14 +66,14 @@ private:
 
 /// All until the other end closes.
 std::string read_within(Seconds limit, const Fd& pipe, const Process& process) {
-  const std::int64_t deadline_ns = monotonic_ns() + static_cast<std::int64_t>(limit.count() * 1e9);
-  constexpr int k_look_ms = 50; // whether it was stopped
+  const std::int64_t deadline_ns = deadline_after(limit);
+  constexpr int k_look_ms = 50; // it may have been stopped
   std::string text;
   std::array<char, 4096> piece{};
   while (monotonic_ns() < deadline_ns) {
     pollfd polled{pipe.get(), POLLIN, 0};
     if (::poll(&polled, 1, k_look_ms) <= 0) {
-      process.continue_if_stopped();
+      process.go_on();
       continue;
     }
     const ssize_t n = ::read(pipe.get(), piece.data(), piece.size());
@@ -119,7 +114,7 @@ std::string answer_of_child(const std::function<std::string()>& body, Seconds li
     fail(ErrorKind::operation, fmt::format("ended with signal {}", WTERMSIG(status)));
   }
   if (text.empty() || text.front() != k_answer) {
-    fail(ErrorKind::operation, text.empty() ? "ended without a word" : text.substr(1));
+    fail(ErrorKind::operation, text.empty() ? "ended without an answer" : text.substr(1));
   }
   return text.substr(1);
 }

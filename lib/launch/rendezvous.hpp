@@ -157,7 +157,7 @@ private:
   std::vector<Peer> m_peers; ///< rank 0: ranks 1, 2, ...; others: rank 0 alone
   std::optional<std::string> m_trouble;
   std::int64_t m_trouble_ns = 0, m_last_pump_ns = 0, m_next_beat_ns = 0;
-  bool m_paused = false; ///< between the last two pumps
+  bool m_paused = false;  ///< between the last two pumps
   bool m_waiting = false; ///< rank 0 waits for a rank, as the others then do for it
   std::jthread m_watch;   ///< last: joined before everything it uses goes
 };

@@ -23,6 +23,7 @@
 #include <optional>
 #include <thread>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace reckon {

@@ -33,9 +33,6 @@
 #include <thread>
 #include <vector>
 
-#include <poll.h>
-#include <sys/mman.h>
-
 namespace reckon {
 
 inline constexpr std::size_t k_max_in_flight = 512;

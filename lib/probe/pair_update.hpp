@@ -60,8 +60,9 @@ struct ProfileUpdate {
 /// at any size stays bit for bit. For a changed pair, the cells of the measured sizes get the new
 /// samples; those of other sizes keep their own, scaled by the line through the measured changes,
 /// within the range of their ratios and that of the time for a byte: a link whose latency or rate
-/// changed has these times; its cells `pair_bandwidth` follow. Where the time per byte of all pairs of a machine changed, its port
-/// did: it gets a cell port_bandwidth of its own, by the median of their ratios.
+/// changed has these times; its cells `pair_bandwidth` follow. Where the time per byte of all pairs
+/// of a machine changed, its port did: it gets a cell port_bandwidth of its own, by the median of
+/// their ratios.
 [[nodiscard]] ProfileUpdate update_pairs(Profile& profile, const std::vector<KnownPair>& pairs,
                                          const std::vector<PairTimes>& times);
 

@@ -64,8 +64,8 @@ std::string text_of(const Fd& file) {
 Fd open_lock(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   const int why = errno;
-  struct stat state {
-  }, folder{};
+  struct stat state {};
+  struct stat folder {};
   if (!file && why != ELOOP && !(why == EACCES && ::lstat(path.c_str(), &state) == 0)) {
     fail_errno(fmt::format("cannot open {}", path), why);
   }

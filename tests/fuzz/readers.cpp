@@ -141,7 +141,7 @@ void check_points(const std::vector<CurvePoint>& points) {
   double last = -1;
   for (const CurvePoint& point : points) {
     if (!(point.bytes > last) || !(point.seconds > 0) || !std::isfinite(point.seconds)) {
-      broken("a curve whose sizes do not ascend, or with a time that is none");
+      broken("a curve whose sizes do not ascend, or with an invalid time");
     }
     last = point.bytes;
   }
@@ -392,19 +392,19 @@ bool read_words(std::string_view text) {
   }
   if (const auto rate = word([&] { return parse_bandwidth(text, "--x"); })) {
     if (!(rate->as_bytes_per_s() > 0) || !std::isfinite(rate->as_bytes_per_s())) {
-      broken("a bandwidth that is none");
+      broken("an invalid bandwidth");
     }
     static_cast<void>(to_text(*rate));
   }
   if (const auto time = word([&] { return parse_seconds(text, "--x"); })) {
     if (!(time->count() >= 0) || !std::isfinite(time->count())) {
-      broken("a time that is none");
+      broken("an invalid time");
     }
     static_cast<void>(to_text(*time));
   }
   if (const auto part = word([&] { return parse_fraction(text, "--x"); })) {
     if (!(*part >= 0) || !std::isfinite(*part)) {
-      broken("a fraction that is none");
+      broken("an invalid fraction");
     }
   }
   if (const auto factor = word([&] { return parse_factor(text, "--x", 0.01); })) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/proxies/replan.hpp"
-#include "strategies/default_roles.hpp"
 
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
+#include "strategies/default_roles.hpp"
 
 #include <fmt/format.h>
 

@@ -330,7 +330,8 @@ std::size_t states_without_fault(const Sends& sends, Asleep how) {
 
 TEST(MailRings, LoseNoTagAndNoWakeUpInAnyOrder) {
   if (__has_feature(thread_sanitizer)) {
-    GTEST_SKIP() << "its lanes are contexts of one thread, which the thread sanitizer cannot follow";
+    GTEST_SKIP()
+        << "its lanes are contexts of one thread, which the thread sanitizer cannot follow";
   }
   std::size_t states = 0;
   for (const Asleep how : {k_on_word, k_on_bell}) {

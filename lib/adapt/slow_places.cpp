@@ -422,7 +422,10 @@ private:
         best = std::move(next);
       }
     }
-    const SlowPlace found = best ? best->places.back() : SlowPlace{};
+    if (!best) { // all were found before, or none stands out
+      return best;
+    }
+    const SlowPlace found = best->places.back();
     const Suspect* const both = suspect_of(Kind::port, found.rank);
     if ((found.kind == Kind::sending || found.kind == Kind::receiving) && both != nullptr) {
       Fit port = fit(all.places, *both, all.played);

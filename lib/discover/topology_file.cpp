@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/topology_file.hpp"
 
+#include "core/child.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "discover/hwloc_tree.hpp"
@@ -65,24 +66,43 @@ void check_version(const std::string& version, const std::string& place) {
   }
 }
 
+/// hwloc 2.9 ends the process that has it read XML with an object that lacks a set of processors:
+/// a process of its own reads it first.
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
                                  const std::string& version, const std::string& machine,
                                  const SystemFile& files) {
-  const HwlocTopology topology = load_hwloc(
-      "hwloc_topology_set_xmlbuffer",
-      [&](hwloc_topology_t raw) {
-        // A recorded machine is looked at as a whole, also what its recorder was not allowed to
-        // use.
-        return hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size()) + 1);
-      },
-      [&](const char* step) {
-        fail(ErrorKind::input,
-             fmt::format("{}: {} of hwloc {} refused it ({}); it is hwloc XML {}: check it with "
-                         "`lstopo --input {}`",
-                         file, step, RECKON_HWLOC_VERSION, std::strerror(errno),
-                         version.empty() ? "1" : version, file));
-      });
-  return topology_from_hwloc(topology.get(), machine, files);
+  const auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::input,
+         fmt::format("{}: {}; it is hwloc XML {}: check it with `lstopo --input {}`", file, why,
+                     version.empty() ? "1" : version, file));
+  };
+  const auto load = [&] {
+    return load_hwloc(
+        "hwloc_topology_set_xmlbuffer",
+        [&](hwloc_topology_t raw) {
+          // A recorded machine is looked at as a whole, also what its recorder was not allowed to
+          // use.
+          return hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size()) + 1);
+        },
+        [&](const char* step) {
+          refuse(fmt::format("{} of hwloc {} refused it ({})", step, RECKON_HWLOC_VERSION,
+                             std::strerror(errno)));
+        });
+  };
+  const auto survive = [&] {
+    try {
+      static_cast<void>(load());
+    } catch (const Error&) { // is said below
+    }
+    return std::string();
+  };
+  constexpr Seconds k_limit{60}; // the largest machines take less than one
+  try {
+    static_cast<void>(answer_of_child(survive, k_limit));
+  } catch (const Error& error) {
+    refuse(fmt::format("hwloc {} cannot read it: {}", RECKON_HWLOC_VERSION, error.what()));
+  }
+  return topology_from_hwloc(load().get(), machine, files);
 }
 
 /// What is neither XML nor a matrix.

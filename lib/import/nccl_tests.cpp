@@ -322,7 +322,8 @@ private:
   static std::vector<std::string_view> in_columns(std::vector<std::string_view> words,
                                                   const Head& head) {
     // Until 2.13 what sums nothing had an empty redop.
-    if (head.redop && words.size() + 1 == head.columns && finite_number(words[*head.redop])) {
+    if (head.redop && words.size() + 1 == head.columns && *head.redop < words.size() &&
+        finite_number(words[*head.redop])) {
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(*head.redop), "none");
     }
     return words;

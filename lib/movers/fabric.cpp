@@ -470,6 +470,11 @@ std::string describe_providers() {
       found[name].clear();
     }
   }
+  if (!found.contains("shm")) { // libfabric leaves it out without a word
+    found.emplace("shm",
+                  left_out("shm").value_or("libfabric does not offer it: /dev/shm may be too "
+                                           "small, or FI_PROVIDER leaves it out"));
+  }
   std::string text;
   for (const auto& [name, reason] : found) {
     text += name + (reason.empty() ? "" : ": " + reason) + "\n";

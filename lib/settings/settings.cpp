@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings/settings.hpp"
 
+#include "core/whole_number.hpp"
 #include "settings/config_space.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -109,6 +109,14 @@ struct Bridge {
   unsigned first_bus = 0, last_bus = 0;
 };
 
+/// Of "domain:bus:device.function"; nothing: it is no address of PCI.
+std::optional<unsigned> bus_of(const std::string& address) {
+  const std::size_t colon = address.find(':');
+  return colon == address.npos
+             ? std::nullopt
+             : whole_number<unsigned>(std::string_view(address).substr(colon + 1, 2), 16);
+}
+
 class Reader {
 public:
   Reader(const Topology& topology, const SystemFiles& files)
@@ -153,33 +161,33 @@ private:
     }
   }
 
-  /// All bridges of the machine: those between an object and its parent are no objects.
+  /// All bridges of the machine: those between an object and its parent are no objects. One that
+  /// does not lead down, to buses of greater numbers, is none: who follows it would go in circles.
   void find_bridges() {
     for (const std::string& address : m_files.names(k_devices)) {
       const std::string folder = k_devices + "/" + address;
-      const std::size_t colon = address.find(':');
-      if (colon == address.npos ||
-          !m_files.text(folder + "/class").value_or("").starts_with("0x0604")) {
+      const std::optional<unsigned> bus = bus_of(address);
+      if (!bus || !m_files.text(folder + "/class").value_or("").starts_with("0x0604")) {
         continue;
       }
       const ConfigSpace space(m_files.bytes(folder + "/config").value_or(""));
-      m_bridges.push_back({address, address.substr(0, colon), space.byte(0x19), space.byte(0x1a)});
+      if (const unsigned first = space.byte(0x19); *bus < first) {
+        m_bridges.push_back(
+            {address, address.substr(0, address.find(':')), first, space.byte(0x1a)});
+      }
     }
   }
 
   /// The bridge on the way from a function to the processor; nullptr: there is none.
   [[nodiscard]] const Bridge* bridge_above(const std::string& address) const {
-    const std::size_t colon = address.find(':');
-    unsigned bus = 0;
-    if (colon == address.npos ||
-        std::from_chars(address.data() + colon + 1, address.data() + colon + 3, bus, 16).ec !=
-            std::errc{}) {
+    const std::optional<unsigned> bus = bus_of(address);
+    if (!bus) {
       return nullptr;
     }
     const Bridge* nearest = nullptr;
     for (const Bridge& bridge : m_bridges) {
-      if (bridge.domain == address.substr(0, colon) && bridge.first_bus <= bus &&
-          bus <= bridge.last_bus && bridge.first_bus > 0 &&
+      if (bridge.domain == address.substr(0, address.find(':')) && bridge.first_bus <= *bus &&
+          *bus <= bridge.last_bus &&
           (nearest == nullptr || bridge.first_bus > nearest->first_bus)) {
         nearest = &bridge;
       }

@@ -149,6 +149,9 @@ private:
 
   void read_network(std::string_view kind) {
     if (kind == "hosts") {
+      if (m_graph.hosts > 0) { // paths may name those that there were
+        m_in.fail("gives the number of hosts again");
+      }
       m_graph.hosts = m_in.index("number of hosts", k_most);
     } else if (kind == "simgrid") {
       m_graph.simgrid = true;

@@ -82,9 +82,10 @@ stderr_has "give --cluster"
 
 # Where no memory can be shared by name, there is no shm, and everybody is told why.
 if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
-  no_shm() { # ARGUMENTS...
-    run_as_last unshare -rm sh -c 'mount -t tmpfs -o ro none /dev/shm; exec "$@"' sh "$RECKON" "$@"
+  with_shm() { # OPTIONS_OF_TMPFS ARGUMENTS...
+    run_as_last unshare -rm sh -c 'mount -t tmpfs -o "$1" none /dev/shm; shift; exec "$@"' sh "$1" "$RECKON" "${@:2}"
   }
+  no_shm() { with_shm ro "$@"; } # ARGUMENTS...
   if grep -qE "^shm\$|^not available: shm" <<< "$("$RECKON" run --list)"; then
     no_shm run --list
     expect_status 0
@@ -93,6 +94,9 @@ if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
     no_shm probe --time 1s --only fabric_write_latency --transport shm
     expect_status 3
     stderr_has shm_open
+    with_shm size=64k run --list # too small for libfabric, which says nothing
+    expect_status 0
+    stdout_matches '^not available: shm: libfabric'
   fi
   no_shm probe --time 2s --only fabric_write_latency -o no_shm.json
   json_check no_shm.json <<< 'assert not [c for c in no_shm["cells"] if c["transport"] == "shm"], no_shm'

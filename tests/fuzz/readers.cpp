@@ -329,8 +329,12 @@ bool read_machine_files(std::string_view bytes) {
   for (Setting& setting : errors_while_measured(before, count_errors(profile.topology, files))) {
     profile.settings.push_back(std::move(setting));
   }
-  // A machine cannot be told to say something else: whatever its files hold can be written.
-  check_document(profile_from_json(to_json(profile), k_file));
+  // A machine cannot be told to say something else: whatever its files hold can be written. One in
+  // eight is also read again, which takes longer than all the rest.
+  const Document document = profile_from_json(to_json(profile), k_file);
+  if (std::hash<std::string_view>()(bytes) % 8 == 0) {
+    check_document(document);
+  }
   return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <random>
+#include <tuple>
 
 namespace reckon {
 namespace {
@@ -249,6 +250,38 @@ TEST(SlowPlacesFound, NoneWhereTheSlowOneDoesNotAccountForTheTime) {
   Observation seen = seen_on(real.schedule, real.network);
   seen.seconds *= 3;
   EXPECT_THAT(explain(planned.schedule, planned.network, seen).places, IsEmpty());
+}
+
+/// Soon no place stands out beside those that were found. Whatever is seen, places are slower than
+/// planned, and what they explain is nearer to it than the plan.
+TEST(SlowPlacesFound, WhateverIsSeen) {
+  PlanOptions options;
+  options.part_bytes = 256 << 10;
+  for (const auto& [strategy, workers, servers] :
+       {std::tuple("ps_colocated", 3U, 0U), std::tuple("byteps_split", 2U, 1U)}) {
+    options.strategy = strategy;
+    const Profile profile = cluster(100e6, 100e6);
+    Job job{plan_for(profile, equal_tensors(1, 1 << 20), workers, servers, options), {}, {}};
+    job.schedule = lower(job.plan);
+    job.network = network_of(job.plan, profile);
+    const Observation planned = seen_on(job.schedule, job.network);
+    for (unsigned seed = 1; seed <= 40; ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed);
+      std::mt19937 random(seed); // NOLINT: printed
+      std::lognormal_distribution<double> times(0.3, 1);
+      Observation seen = planned;
+      for (auto* const some : {&seen.busy_s, &seen.quickest_s}) {
+        std::ranges::for_each(*some, [&](double& seconds) { seconds *= times(random); });
+      }
+      seen.seconds *= 1 + times(random);
+      const Explanation found = explain(job.schedule, job.network, seen);
+      for (const SlowPlace& place : found.places) {
+        EXPECT_TRUE(place.kind == Kind::delay ? place.delay_s > 0 : place.factor < 1);
+      }
+      EXPECT_LE(std::abs(found.explained_seconds - seen.seconds),
+                seen.seconds - found.planned_seconds);
+    }
+  }
 }
 
 TEST(Diagnosis, SaysForWhomTheProcessorsWorked) {

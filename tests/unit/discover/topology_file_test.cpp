@@ -128,6 +128,35 @@ TEST(TopologyFile, MistakesNameTheLineAndARemedy) {
   EXPECT_THAT(refusal("<topology version=\"2.0\"></topology>"), testing::HasSubstr("hwloc"));
 }
 
+/// Without some of these hwloc 2.9 crashes, without others it does not mind.
+TEST(TopologyFile, AnObjectThatLacksASetOfProcessorsIsReadOrRefused) {
+  const std::string sets =
+      R"( cpuset="0x3" complete_cpuset="0x3" nodeset="0x1" complete_nodeset="0x1")";
+  const auto machine = [](const std::string& of_node, const std::string& of_all) {
+    return fmt::format(R"(<?xml version="1.0"?><topology version="2.0">
+<object type="Machine"{1} allowed_cpuset="0x3" allowed_nodeset="0x1" gp_index="1">
+<object type="NUMANode" os_index="0"{0} gp_index="2"/>
+<object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" gp_index="3"/>
+<object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" gp_index="4"/>
+</object></topology>)",
+                       of_node, of_all);
+  };
+  EXPECT_NO_THROW(topology_from_text(machine(sets, sets), "f.xml"));
+  int crashes = 0;
+  for (std::size_t begin = 0; begin != std::string::npos; begin = sets.find(' ', begin + 1)) {
+    std::string others = sets;
+    others.erase(begin, sets.find(' ', begin + 1) - begin);
+    try {
+      static_cast<void>(topology_from_text(machine(others, sets), "f.xml"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      EXPECT_THAT(error.what(), HasSubstr("hwloc XML 2.0")) << others;
+      crashes += std::string_view(error.what()).find("signal 11") != std::string_view::npos ? 1 : 0;
+    }
+  }
+  EXPECT_GT(crashes, 0);
+}
+
 TEST(TopologyFile, LinksThatLeadNowhereAreRemarked) {
   const RecordedTopology recorded = topology_from_text(
       "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:17:00.0\" class=\"0x030200\">"

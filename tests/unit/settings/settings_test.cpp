@@ -297,6 +297,23 @@ TEST(SettingsTest, WhatOnlyRootMayReadIsNotKnown) {
   EXPECT_THAT(judge(profile).unknown, Contains(HasSubstr("m0/gpu0")));
 }
 
+/// A bridge leads from its bus to greater numbers; registers that say otherwise are no way, and no
+/// ring of ways.
+TEST(SettingsTest, ABridgeThatLeadsNowhereIsNone) {
+  const auto of_all = [](unsigned first) {
+    FakeMachine machine;
+    machine.configs["0000:11:00.0"].first_bus = first;
+    std::vector<Setting> settings = read_settings(FakeMachine::topology(), machine.in_memory());
+    std::erase_if(settings, [](const Setting& s) { return !s.name.starts_with("port_"); });
+    return settings;
+  };
+  const auto without = of_all(0);
+  EXPECT_NE(without, of_all(0x12));
+  for (const unsigned first : {0x10U, 0x11U}) {
+    EXPECT_EQ(of_all(first), without) << first;
+  }
+}
+
 TEST(SettingsTest, KeptFilesSayTheSame) {
   FakeMachine machine;
   machine.configs.at("0000:12:02.0").acs = 0x1d;

@@ -97,6 +97,7 @@ TEST(Graph, WhatIsWrongIsNamedWithItsLine) {
            {with("precision", "lane\nprecision"), "line 4 begins with 'precision', which is no op"},
            {with("station 5e", "stations 5e"), "line 5 begins with 'stations'"},
            {with("hosts 2", "hosts 2 3"), "line 2 has more than a hosts line has"},
+           {with("precision", "hosts 1\nprecision"), "line 3 gives the number of hosts again"},
            {with("w 1 7 5", "w 1 7 1"), "op 3 is announced to op 1"},
            {with("w 1 7 5", "w 1 7 4"), "op 3 is announced to op 4"},
            {with("w 1 7 5", "w 1 7 99"), "op 3 is announced to op 99"}}) {

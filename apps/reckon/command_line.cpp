@@ -445,7 +445,10 @@ bool Arguments::is_default(const std::string& name, const std::string& value) co
 }
 
 void Arguments::set(const std::string& name, const std::string& value) {
-  CLI::Option* const option = m_state->app->get_option("--" + name);
+  CLI::Option* const option = m_state->app->get_option_no_throw("--" + name);
+  if (option == nullptr) {
+    fail(ErrorKind::usage, fmt::format("there is no option '--{}'", one_line(name)));
+  }
   try {
     option->clear();
     option->add_result(value);

@@ -38,6 +38,9 @@ std::vector<std::pair<std::string, std::string>> given(const Plan& plan) {
     }
     if (name == "contention") { // "gemm_256, dedicated cores"
       const std::size_t comma = value.find(", ");
+      if (comma == std::string::npos) {
+        fail(ErrorKind::input, fmt::format("the plan's option contention is '{}'", value));
+      }
       options.emplace_back("contention", value.substr(0, comma));
       options.emplace_back("processors", value.substr(comma + 2, value.rfind(' ') - comma - 2));
       continue;

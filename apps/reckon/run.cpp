@@ -349,7 +349,7 @@ private:
           planned_profile(m_plan, m_arguments.plan, m_arguments.adapt.profile);
       report.diagnosis = diagnose(m_plan, planned.profile, report, timelines);
       add_next_commands(report, planned);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) { // memory, too: the report is what counts
       log(LogLevel::warn, "the slow place was not looked for: {}", error.what());
     }
   }

@@ -285,9 +285,7 @@ private:
   void add(const SlowPlace& place, std::vector<std::size_t> lengthens) {
     std::erase_if(lengthens, [&](std::size_t i) { return m_planned.busy_s[i] <= 0; });
     std::sort(lengthens.begin(), lengthens.end());
-    const bool known = std::any_of(m_suspects.begin(), m_suspects.end(),
-                                   [&](const Suspect& s) { return s.lengthens == lengthens; });
-    if (!lengthens.empty() && !known) {
+    if (!lengthens.empty() && m_lengthened.insert(lengthens).second) {
       m_suspects.push_back({place, std::move(lengthens)});
     }
   }
@@ -554,6 +552,7 @@ private:
   Observation m_planned;
   bool m_talk = false; ///< whether any rank writes to another
   std::vector<Suspect> m_suspects;
+  std::set<std::vector<std::size_t>> m_lengthened; ///< by each of them
 };
 
 } // namespace

@@ -47,7 +47,7 @@ std::string clipped(std::string text, std::size_t limit) {
 
 /// The value, short, for a message.
 std::string shown(const Json& v) {
-  return clipped(v.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
+  return clipped(compact(v), 60);
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -84,7 +84,7 @@ void put_string(std::string& out, const std::string& text) {
     out += text;
     out += '"';
   } else { // names from a machine need not be UTF-8: what is not, is written as U+FFFD
-    out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+    out += compact(text);
   }
 }
 
@@ -434,6 +434,10 @@ Json parse_json(std::string_view text, const std::string& file) {
   Builder builder(document, file, text);
   Json::sax_parse(text.data(), text.data() + text.size(), &builder);
   return document;
+}
+
+std::string compact(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string canonical(const Json& value) {

@@ -88,6 +88,10 @@ private:
 /// become U+FFFD. Throws Error{internal} on NaN or infinity: a document never holds them.
 [[nodiscard]] std::string canonical(const Json& value);
 
+/// On one line, for messages and other processes of ours. What is not UTF-8, as names of a machine
+/// need not be, becomes U+FFFD.
+[[nodiscard]] std::string compact(const Json& value);
+
 /// `value` if it is finite, null otherwise.
 [[nodiscard]] Json finite_or_null(double value);
 

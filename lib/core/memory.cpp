@@ -16,16 +16,21 @@ std::optional<std::uint64_t> first_number(const std::string& path) {
   return file >> value ? std::optional(value) : std::nullopt;
 }
 
-/// Of a file like /proc/meminfo: "MemTotal: 24684084 kB", "Node 0 MemTotal: 24684084 kB".
-std::optional<std::uint64_t> bytes_in(const std::string& path, std::string_view name) {
-  std::ifstream meminfo(path);
-  std::uint64_t kib = 0;
-  for (std::string word; meminfo >> word;) {
-    if (word == name && meminfo >> kib) {
-      return kib * 1024;
+std::optional<std::uint64_t> number_after(const std::string& path, std::string_view name) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  for (std::string word; file >> word;) {
+    if (word == name && file >> number) {
+      return number;
     }
   }
   return std::nullopt;
+}
+
+/// Of a file like /proc/meminfo: "MemTotal: 24684084 kB", "Node 0 MemTotal: 24684084 kB".
+std::optional<std::uint64_t> bytes_in(const std::string& path, std::string_view name) {
+  const auto kib = number_after(path, name);
+  return kib ? std::optional(*kib * 1024) : std::nullopt;
 }
 
 } // namespace
@@ -35,7 +40,12 @@ std::uint64_t available_memory_bytes() {
   const auto limit = first_number("/sys/fs/cgroup/memory.max"); // "max" is no number: no limit
   const auto used = first_number("/sys/fs/cgroup/memory.current");
   if (limit && used) {
-    available = std::min(available, *limit - std::min(*limit, *used));
+    // What files keep of it is given up when it is needed.
+    std::uint64_t kept = 0;
+    for (const char* const name : {"inactive_file", "active_file"}) {
+      kept += number_after("/sys/fs/cgroup/memory.stat", name).value_or(0);
+    }
+    available = std::min(available, *limit - std::min(*limit, *used - std::min(*used, kept)));
   }
   return available;
 }

@@ -145,8 +145,12 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be greater than 0", what, text));
   }
   constexpr double k_most = 1e18; // more than anything has; sums of many stay numbers
+  constexpr double k_least = 1e-30;
   if (!(number * factor <= k_most)) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' is more than 1e9 GB/s", what, text));
+  }
+  if (number * factor < k_least) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is less than 1e-30 B/s", what, text));
   }
   return Bandwidth::bytes_per_s(number * factor);
 }

@@ -77,11 +77,10 @@ std::string encode(const CudaGpus& found) {
   for (const CudaGpu& gpu : found.gpus) {
     gpus.push_back({{"name", gpu.name}, {"pci_address", gpu.pci_address}, {"bytes", gpu.bytes}});
   }
-  return Json{{"gpus", gpus},
-              {"why_none", found.why_none},
-              {"runtime_version", found.runtime_version},
-              {"driver_version", found.driver_version}}
-      .dump();
+  return compact({{"gpus", gpus},
+                  {"why_none", found.why_none},
+                  {"runtime_version", found.runtime_version},
+                  {"driver_version", found.driver_version}});
 }
 
 CudaGpus decode(const std::string& text) {

@@ -126,7 +126,7 @@ std::string fingerprint(const Topology& topology, const std::string& cpu_model) 
   nlohmann::json text;
   text["cpu"] = cpu_model;
   text["parts"] = parts;
-  return digest_of(text.dump());
+  return digest_of(compact(text));
 }
 
 } // namespace reckon

@@ -524,9 +524,8 @@ private:
   [[nodiscard]] std::vector<int> cpus(hwloc_obj_t o) const {
     std::vector<int> list;
     const hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(m_topology);
-    for (int cpu = hwloc_bitmap_first(o->cpuset); cpu != -1;
-         cpu = hwloc_bitmap_next(o->cpuset, cpu)) {
-      if (hwloc_bitmap_isset(allowed, static_cast<unsigned>(cpu)) != 0) {
+    for (int cpu = hwloc_bitmap_first(allowed); cpu != -1; cpu = hwloc_bitmap_next(allowed, cpu)) {
+      if (hwloc_bitmap_isset(o->cpuset, static_cast<unsigned>(cpu)) != 0) {
         list.push_back(cpu);
       }
     }

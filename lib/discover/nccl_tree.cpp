@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -135,12 +136,17 @@ private:
     }
   }
 
-  void collect_gpus(const xml_node& element, std::vector<std::pair<xml_node, int>>& gpus) const {
+  void collect_gpus(const xml_node& element, std::vector<std::pair<xml_node, int>>& gpus,
+                    int depth = 0) const {
+    constexpr int k_deepest = 64;
+    if (depth > k_deepest) {
+      refuse(element, fmt::format("is in {} others; no machine is so deep", depth));
+    }
     for (const xml_node& child : element.children()) {
       if (std::string_view(child.name()) == "pci" && is_gpu(child)) {
         gpus.emplace_back(child, child.child("gpu").attribute("dev").as_int(-1));
       } else {
-        collect_gpus(child, gpus);
+        collect_gpus(child, gpus, depth + 1);
       }
     }
   }
@@ -431,9 +437,10 @@ private:
     const std::string_view kind = found.element.name();
     link.kind = kind == "xgmi" ? PeerLinkKind::xgmi : PeerLinkKind::nvlink;
     link.count = found.element.attribute("count").as_int(1);
-    if (link.count < 1) {
-      refuse(found.element, fmt::format("has count=\"{}\"; must be at least 1",
-                                        found.element.attribute("count").value()));
+    constexpr int k_most_links = 10'000; // a sum of them is a number
+    if (link.count < 1 || link.count > k_most_links) {
+      refuse(found.element, fmt::format("has count=\"{}\"; must be 1 to {}",
+                                        found.element.attribute("count").value(), k_most_links));
     }
     if (kind == "c2c") { // bw of one, in MB/s
       link.to = found.processor;
@@ -444,7 +451,8 @@ private:
       }
       link.to = target_of(found, switches);
     }
-    if (link.bytes_per_second && *link.bytes_per_second <= 0) {
+    if (link.bytes_per_second &&
+        !(*link.bytes_per_second > 0 && std::isfinite(*link.bytes_per_second))) {
       link.bytes_per_second.reset();
     }
     return link;

@@ -102,7 +102,11 @@ Topology topology_from_hwloc_xml(const std::string& text, const std::string& fil
   } catch (const Error& error) {
     refuse(fmt::format("hwloc {} cannot read it: {}", RECKON_HWLOC_VERSION, error.what()));
   }
-  return topology_from_hwloc(load().get(), machine, files);
+  const HwlocTopology topology = load();
+  if (hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology.get())) < 0) {
+    refuse("its machine has processors without end");
+  }
+  return topology_from_hwloc(topology.get(), machine, files);
 }
 
 /// What is neither XML nor a matrix.

@@ -7,18 +7,10 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace reckon {
-namespace {
-
-const Cell* find(const Profile& profile, const CellKey& pattern) {
-  const std::vector<const Cell*> cells = profile.select(pattern);
-  return cells.empty() ? nullptr : cells.front();
-}
-
-} // namespace
-
 std::vector<Contradiction> contradictions_of(const Profile& profile) {
   std::vector<Contradiction> found;
   const auto hold = [&](const Cell& cell, double limit, std::string limited_by) {
@@ -35,6 +27,14 @@ std::vector<Contradiction> contradictions_of(const Profile& profile) {
       single[{cell.key.transport, machine}] += cell.p50;
     }
   }
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const Cell*> fans;
+  for (const Cell& cell : profile.cells) {
+    const CellKey& key = cell.key;
+    if (cell.has_value() && (key.test == k_fan_out || key.test == k_fan_in) &&
+        key.direction == k_two_way) {
+      fans.try_emplace({key.test, key.from, key.transport}, &cell);
+    }
+  }
   for (const Cell& cell : profile.cells) {
     const CellKey& key = cell.key;
     if (!cell.has_value()) {
@@ -42,8 +42,8 @@ std::vector<Contradiction> contradictions_of(const Profile& profile) {
     }
     if (key.test == k_pair_bandwidth && key.direction == k_two_way) {
       const auto port = [&](const char* test, const std::string& of) {
-        return find(profile,
-                    {.test = test, .from = of, .transport = key.transport, .direction = k_two_way});
+        const auto found = fans.find({test, of, key.transport});
+        return found == fans.end() ? nullptr : found->second;
       };
       const Cell* const out = port(k_fan_out, key.from);
       const Cell* const in = port(k_fan_in, key.to);

@@ -33,8 +33,8 @@ struct Requirements;
 
 /// Every type of a document is described once, by a function `describe` that hands each member to a
 /// visitor with its key, its limits and a sentence. The reader, the writer, the JSON schema and the
-/// tests' random documents are visitors; the reference of fields follows from the schema. Rules about several
-/// members are checked by hand, at the end of `describe`.
+/// tests' random documents are visitors; the reference of fields follows from the schema. Rules
+/// about several members are checked by hand, at the end of `describe`.
 namespace reckon::documents {
 
 /// Text with a format of its own.

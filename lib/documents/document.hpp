@@ -60,8 +60,8 @@ void explain_other_texts(WhatTextIs what_is);
 [[nodiscard]] std::vector<std::string> shipped_workloads();
 [[nodiscard]] std::vector<std::string> shipped_profiles();
 
-/// The path of another shipped file, "usual/collectives.json", looked for where profiles are. Throws
-/// Error{input} where none of these folders has it.
+/// The path of another shipped file, "usual/collectives.json", looked for where profiles are.
+/// Throws Error{input} where none of these folders has it.
 [[nodiscard]] std::string shipped_file(const std::string& below);
 
 /// The canonical text of a document (a Document or one of its kinds), and a link to it: its name

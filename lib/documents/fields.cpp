@@ -307,8 +307,7 @@ private:
 /// not UTF-8 become U+FFFD, which is longer.
 Json as_written(const std::string& text) {
   const bool plain = std::ranges::all_of(text, [](char c) { return (c & 0x80) == 0; });
-  return plain ? Json(text)
-               : Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return plain ? Json(text) : Json::parse(compact(text));
 }
 Json as_written(const std::map<std::string, std::string>& texts) {
   Json json = Json::object();
@@ -444,6 +443,17 @@ void read_document_into(const JsonView& document, std::string_view kind, const R
 Json json_of(const Ref& value, const Rule& rule) {
   RepeatWriter across;
   return Writer(across).value(value, rule);
+}
+
+void check_range(double value, Range range, const JsonView& view) {
+  constexpr double k_least_rate = 1e-30, k_most_rate = 1e30, k_longest_s = 1e30;
+  if (range == Range::rate && !(value >= k_least_rate && value <= k_most_rate)) {
+    view.fail(fmt::format("{} is no rate that there is: from {} to {} bytes per second", value,
+                          k_least_rate, k_most_rate));
+  }
+  if (range == Range::time && !(value <= k_longest_s)) {
+    view.fail(fmt::format("{} is no time that there is: at most {} s", value, k_longest_s));
+  }
 }
 
 JsonView below(const JsonView& view, std::string_view path) {

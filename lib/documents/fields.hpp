@@ -49,6 +49,10 @@ template <class T>
 
 /// The value at a path of keys and numbers below `view`: "groups/0/count".
 [[nodiscard]] JsonView below(const JsonView& view, std::string_view path);
+/// Refuses what no machine has: of it sums, quotients and products of many were no numbers. Rates
+/// are of 1e-30 to 1e30 bytes per second, times of at most 1e30 s.
+enum class Range { rate, time };
+void check_range(double value, Range range, const JsonView& view);
 [[noreturn]] void fail_below(const JsonView& view, std::string_view path,
                              const std::string& problem);
 

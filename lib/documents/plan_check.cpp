@@ -336,10 +336,15 @@ void check(const Plan& plan, const JsonView& view) {
                    [](const PlanRank& r) { return r.worker; })) {
     view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
   }
+  if (plan.rehearsal && plan.rehearsal->workers > plan.rehearsal->ranks) {
+    below(view, "rehearsal/workers").fail("more than its ranks");
+  }
   check_runs(plan, view);
   check_wire(plan, view);
+  const std::vector<JsonView> trees =
+      plan.trees.empty() ? std::vector<JsonView>() : view.at("trees").elements();
   for (std::size_t i = 0; i < plan.trees.size(); ++i) {
-    const JsonView tree = below(view, fmt::format("trees/{}", i));
+    const JsonView& tree = trees[i];
     check_parents(plan.trees[i].up, tree.at("up"), plan.ranks.size());
     check_parents(plan.trees[i].down, tree.at("down"), plan.ranks.size());
   }

@@ -136,12 +136,15 @@ public:
   void add(const TopologyObject& object) {
     const std::string& machine =
         object.parent.empty() ? object.id : m_places.at(object.parent).machine;
-    m_places.emplace(object.id, Place{m_places.size(), machine});
+    const int depth = object.parent.empty() ? 0 : this->depth(object.parent) + 1;
+    m_places.emplace(object.id, Place{m_places.size(), machine, depth});
   }
   struct Place {
     std::size_t index = 0;
     std::string machine;
+    int depth = 0; ///< objects above it
   };
+  [[nodiscard]] int depth(const std::string& id) const { return m_places.at(id).depth; }
   [[nodiscard]] bool has(const std::string& id) const { return m_places.contains(id); }
   [[nodiscard]] const Place& of(const std::string& id, const JsonView& value) const {
     if (!has(id)) {
@@ -159,6 +162,9 @@ private:
 
 void check_object(const TopologyObject& o, const JsonView& object, bool is_group,
                   const Places& before) {
+  for (const auto& rate : {o.link_bytes_per_second, o.pcie_bytes_per_second}) {
+    check_range(rate.value_or(1), Range::rate, object);
+  }
   if (o.kind == ObjectKind::machine) {
     if (!o.parent.empty()) {
       object.at("parent").fail("a machine has no parent; remove this key");
@@ -181,9 +187,15 @@ void check_object(const TopologyObject& o, const JsonView& object, bool is_group
         "no object before this one has the id \"{}\"; parents come before their children",
         o.parent));
   }
+  constexpr int k_deepest = 256;
+  if (before.depth(o.parent) >= k_deepest) {
+    object.at("parent").fail(
+        fmt::format("more than {} objects are above this one; no machine is so deep", k_deepest));
+  }
 }
 
 void check_link(const PeerLink& link, const JsonView& object, const Places& places) {
+  check_range(link.bytes_per_second.value_or(1), Range::rate, object);
   const Places::Place& from = places.of(link.from, object.at("from"));
   const Places::Place& to = places.of(link.to, object.at("to"));
   if (from.index >= to.index) {
@@ -224,6 +236,8 @@ void check_topology(const Profile& profile, const JsonView& view) {
 
 void check_order(const JsonView& object, const Cell& cell) {
   const bool rate = cell.unit == "bytes_per_second";
+  check_range(cell.min, rate ? Range::rate : Range::time, object);
+  check_range(cell.max, rate ? Range::rate : Range::time, object);
   const bool ordered = rate ? cell.min <= cell.p99 && cell.p99 <= cell.p50 && cell.p50 <= cell.max
                             : cell.min <= cell.p50 && cell.p50 <= cell.p99 && cell.p99 <= cell.max;
   if (!ordered) {
@@ -531,8 +545,10 @@ void describe(Visitor& v, Profile& p) {
     check_topology(p, *view);
     check_keys(p.cells, ids, p.machines, *view, "cell");
     check_keys(p.fits, ids, p.machines, *view, "fit");
+    const std::vector<JsonView> settings =
+        p.settings.empty() ? std::vector<JsonView>() : view->at("settings").elements();
     for (std::size_t i = 0; i < p.settings.size(); ++i) {
-      const JsonView setting = below(*view, fmt::format("settings/{}", i));
+      const JsonView& setting = settings[i];
       check_id(ids, p.settings[i].place, p.machines, setting, "place");
       check_id(ids, p.settings[i].machine, p.machines, setting, "machine");
     }

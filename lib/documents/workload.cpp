@@ -20,6 +20,7 @@ namespace documents {
 namespace {
 
 void check(const Computation& c, const JsonView& view) {
+  check_range(c.seconds.value_or(0), Range::time, view);
   if (c.seconds) {
     for (const char* key : {"flops_per_sample", "elements_per_sample", "elements"}) {
       if (const auto count = view.find(key)) {
@@ -81,6 +82,9 @@ void check_owners(const Workload& workload, const JsonView& view) {
 }
 
 void check(const Workload& workload, const JsonView& view) {
+  for (const auto& seconds : {workload.forward_seconds, workload.backward_seconds}) {
+    check_range(seconds.value_or(0), Range::time, view);
+  }
   Unique names(view, "tensor name");
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     names.add(workload.tensors[i].name, fmt::format("tensors/{}/name", i));

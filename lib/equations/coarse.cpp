@@ -323,7 +323,7 @@ DualSplit solve_dual_sync(const DualSync& sync, DualSyncModel model) {
   for (const double m : candidates) {
     best = std::min(best, greatest(lines, m));
   }
-  const auto is_best = [&](double m) { return greatest(lines, m) <= best * (1 + k_tie); };
+  const auto is_best = [&](double m) { return !(greatest(lines, m) > best * (1 + k_tie)); };
   DualSplit split;
   split.proxy_bytes = *std::ranges::find_if(candidates, is_best);
   split.most_proxy_bytes = *std::find_if(candidates.rbegin(), candidates.rend(), is_best);

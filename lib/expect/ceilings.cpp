@@ -245,7 +245,8 @@ private:
     m_gpu_links.gpus = m_gpus;
     const auto unknown = [&](const Network& inside) {
       return std::ranges::any_of(unknown_of(inside), [&](const std::string& link) {
-        return object_named(link.substr(0, link.find(' '))).kind != ObjectKind::numa_node;
+        const TopologyObject* const from = object_named(link.substr(0, link.find(" > ")));
+        return from == nullptr || from->kind != ObjectKind::numa_node;
       });
     };
     if (m_several && m_gpus > 1) { // where the network has ways to NICs, too
@@ -469,9 +470,11 @@ private:
     append(uses, nic.in, between.in);
     return uses;
   }
-  [[nodiscard]] const TopologyObject& object_named(const std::string& name) const {
-    return *m_profile.topology.find(
+  /// nullptr: the name, an id without the machine's, is another object's, or holds a blank.
+  [[nodiscard]] const TopologyObject* object_named(const std::string& name) const {
+    const TopologyObject* const found = m_profile.topology.find(
         name == m_job.machine ? name : fmt::format("{}/{}", m_job.machine, name));
+    return found != nullptr ? found : m_profile.topology.find(name);
   }
 
   /// Links of unknown rate, without the ways from host bridges to their processor, which nothing
@@ -480,10 +483,11 @@ private:
     std::vector<std::string> links;
     for (const std::string& link : network.unknown) {
       const std::size_t arrow = link.find(" > ");
-      const TopologyObject &from = object_named(link.substr(0, arrow)),
-                           &to = object_named(link.substr(arrow + 3));
-      const auto hangs = [](const TopologyObject& bridge, const TopologyObject& from) {
-        return bridge.kind == ObjectKind::host_bridge && bridge.parent == from.id;
+      const TopologyObject *const from = object_named(link.substr(0, arrow)),
+                                  *const to = object_named(link.substr(arrow + 3));
+      const auto hangs = [](const TopologyObject* bridge, const TopologyObject* from) {
+        return bridge != nullptr && from != nullptr && bridge->kind == ObjectKind::host_bridge &&
+               bridge->parent == from->id;
       };
       if (!hangs(from, to) && !hangs(to, from)) {
         links.push_back(link);

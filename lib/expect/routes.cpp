@@ -5,6 +5,7 @@
 #include "strategies/forest/program.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -100,6 +101,9 @@ std::vector<std::size_t> exact_order(const std::vector<std::vector<double>>& cos
   std::size_t last = 0;
   for (std::size_t v = 1; v < n; ++v) {
     last = end(v) < end(last) ? v : last;
+  }
+  if (!std::isfinite(end(last))) {
+    fail(ErrorKind::input, "no order of the machines has a time: a link's rate is far too low");
   }
   std::vector<std::size_t> order;
   for (std::size_t set = all - 1; set != 0;) {

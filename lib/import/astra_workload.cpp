@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -197,8 +198,8 @@ private:
   /// ASTRA-sim does not mind layers of one name, a workload does.
   std::string unique(std::string_view word) {
     std::string name(word);
-    for (int i = 2; !m_names.insert(name).second; ++i) {
-      name = fmt::format("{}#{}", word, i);
+    while (!m_names.insert(name).second) {
+      name = fmt::format("{}#{}", word, ++m_copies.try_emplace(std::string(word), 1).first->second);
     }
     return name;
   }
@@ -227,6 +228,7 @@ private:
   bool m_customized = false;
   AstraWorkload m_out;
   std::set<std::string> m_names;
+  std::map<std::string, int> m_copies;         ///< of layers of one name
   std::uint64_t m_forward = 0, m_backward = 0; ///< cycles
 };
 

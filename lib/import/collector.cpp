@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -24,7 +25,7 @@ constexpr const char* k_several = "machines"; ///< id of those that --machine na
 
 /// The number nearest to the decimal that was meant: 17.15 us times 1e-6 is 1.7149999999999997e-05.
 double as_decimal(double value) {
-  return *finite_number(fmt::format("{:.15g}", value));
+  return finite_number(fmt::format("{:.15g}", value)).value_or(value);
 }
 
 /// An identifier of at most 256 characters without control characters, as documents want it.
@@ -185,6 +186,9 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
   if (!added.has_value()) { // seen without a value before
     added.reason.clear();
   }
+  if (!std::isfinite(value)) {
+    fail(ErrorKind::input, fmt::format("{}: a value of {} is too large", m_file, key.test));
+  }
   added.status = CellStatus::published;
   added.samples.push_back(as_decimal(value));
   if (unit == k_rate) {
@@ -193,7 +197,6 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
   if (!remark.empty() && !contains(added.reason, remark)) {
     added.reason += (added.reason.empty() ? "" : "; ") + remark;
   }
-  summarize_cell(added);
 }
 
 void Collector::add_printed(const CellKey& key, std::string_view unit, double value,
@@ -211,7 +214,6 @@ void Collector::measured(const CellKey& key, std::vector<double> samples_s,
   added.status = doubt.empty() ? CellStatus::ok : CellStatus::noisy;
   added.reason = doubt;
   std::ranges::transform(samples_s, std::back_inserter(added.samples), as_decimal);
-  summarize_cell(added);
 }
 
 void Collector::absent(const CellKey& key, std::string_view unit, CellStatus status,
@@ -259,6 +261,11 @@ void Collector::refuse_nothing(const std::string& tool, std::string_view takes) 
 }
 
 Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
+  for (Cell& cell : m_profile.cells) {
+    if (cell.has_value()) {
+      summarize_cell(cell);
+    }
+  }
   if (m_needs_cell && std::ranges::none_of(m_profile.cells, &Cell::has_value)) {
     refuse_nothing(tool, takes);
   }

@@ -265,7 +265,12 @@ private:
   void matrix_cell(const Device& from, const Device& to, double rate) {
     Device by = m_matrix->by_target ? to : from;
     by.kind = by.kind == Device::Kind::gpu ? m_matrix->engine : by.kind;
-    CellKey key = *key_of(from, by, to); // one of them is `by`
+    const std::optional<CellKey> known = key_of(from, by, to);
+    if (!known) { // neither of them is `by`: an engine of the matrix's own
+      m_out.left_out("copies between kinds of devices that reckon has no case for");
+      return;
+    }
+    CellKey key = *known;
     if (m_matrix->two_way) {
       constexpr std::string_view k_between = "device_to_device_";
       if (!key.test.starts_with(k_between)) {

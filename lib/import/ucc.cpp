@@ -150,7 +150,7 @@ private:
     const Test& test = *m_test;
     bool part =
         title.size == UccSize::part || (title.size == UccSize::part_once && !test.new_sizes);
-    if (title.size == UccSize::part_once && test.rows.front().rate) {
+    if (title.size == UccSize::part_once && test.rows.back().rate) {
       // The rate of the whole is less than size / time, that of a part at least as much.
       const Row& row = test.rows.back();
       part = *row.rate > static_cast<double>(row.bytes) / row.time_us * 0.99e-3;

@@ -46,7 +46,7 @@ std::string fields_to_text(const PeerFields& fields) {
   for (const PeerField& field : fields) {
     std::visit([&](const auto* value) { json[field.name] = *value; }, field.value);
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return compact(json);
 }
 
 void fields_from_text(const PeerFields& fields, const std::string& text,

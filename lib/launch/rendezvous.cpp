@@ -34,11 +34,6 @@ constexpr std::int64_t k_deference_ns = 2 * k_second_ns;
 
 constexpr std::size_t k_shown_bytes = 40; ///< of what a peer sent, in an error
 
-/// Texts of the environment need not be UTF-8.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string text_at(const Json& object, const char* key, const std::string& otherwise) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? one_line(it->get<std::string>()) : otherwise;
@@ -239,7 +234,7 @@ void Rendezvous::welcome(Reception::Guest guest, const std::string& digest, Rece
   peer->connection = std::move(connection);
   peer->connection.send(
       MessageKind::data,
-      sealed(m_job.token, k_rank_0, text_at(hello, "nonce", ""), dump(Json{{"host", m_host}})));
+      sealed(m_job.token, k_rank_0, text_at(hello, "nonce", ""), compact(Json{{"host", m_host}})));
   hear(*peer); // what it said in the same breath
 }
 
@@ -321,12 +316,12 @@ bool Rendezvous::introduce(Connection& root, const std::string& digest, std::int
   }
   const std::string nonce = fmt::format("{:016x}", secret_number());
   root.send(MessageKind::data, sealed(m_job.token, k_other_rank, *challenge,
-                                      dump(Json{{"reckon", k_version},
-                                                {"rank", m_job.rank},
-                                                {"size", m_job.size},
-                                                {"plan", digest},
-                                                {"host", m_host},
-                                                {"nonce", nonce}})));
+                                      compact(Json{{"reckon", k_version},
+                                                   {"rank", m_job.rank},
+                                                   {"size", m_job.size},
+                                                   {"plan", digest},
+                                                   {"host", m_host},
+                                                   {"nonce", nonce}})));
   const std::optional<std::string> answer = answer_of_root(root, deadline_ns);
   if (!answer) {
     return false;
@@ -545,7 +540,6 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds
     return {mine};
   }
   const std::lock_guard lock(m_mutex);
-  const std::int64_t deadline = deadline_after(limit);
   std::vector<std::string> all{mine};
   if (m_job.rank == 0) {
     m_waiting = true;
@@ -557,12 +551,12 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds
     for (Peer& peer : m_peers) {
       peer.connection.send(MessageKind::data, packed);
     }
-    send_out(deadline);
+    send_out(deadline_after(limit)); // the last may have come just in time
     return all;
   }
   raise_trouble();
   m_peers.front().connection.send(MessageKind::data, mine);
-  send_out(deadline);
+  send_out(deadline_after(limit));
   const std::string packed = next_message(m_peers.front(), limit, "waiting for everybody");
   const auto texts = unpacked_texts(packed, static_cast<std::size_t>(m_job.size));
   if (!texts) {

@@ -395,11 +395,7 @@ public:
     if (m_self == 0) {
       m_fd = make_shared_memory("reckon-stations", m_bytes);
     }
-    for (int lane = 0; lane < lanes; ++lane) {
-      m_lanes.push_back(
-          std::make_unique<PacedLane>(m_inner->lane(lane), static_cast<std::size_t>(lane),
-                                      static_cast<std::size_t>(m_self), m_network, m_clock));
-    }
+    m_lane_count = lanes;
   }
 
   std::string address() const override {
@@ -446,8 +442,11 @@ public:
     m_shared = Shared(m_mapping.bytes(), m_network.station_bytes_per_s.size(), addresses.size());
     m_inner->set_meanwhile([this] { meanwhile(); });
     m_inner->connect(self, inner);
-    for (auto& lane : m_lanes) {
-      lane->connect(m_shared);
+    for (int lane = 0; lane < m_lane_count; ++lane) { // some movers have lanes only now
+      m_lanes.push_back(
+          std::make_unique<PacedLane>(m_inner->lane(lane), static_cast<std::size_t>(lane),
+                                      static_cast<std::size_t>(m_self), m_network, m_clock));
+      m_lanes.back()->connect(m_shared);
     }
   }
 
@@ -461,6 +460,7 @@ private:
   const Clock& m_clock;
   MoverCapabilities m_capabilities;
   std::size_t m_bytes = 0;
+  int m_lane_count = 0;
   Fd m_fd; ///< of rank 0
   Mapping m_mapping;
   bool m_mapped = false;

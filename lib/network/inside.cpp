@@ -110,7 +110,7 @@ public:
     m_rates.emplace(m_profile, m_machine, m_member, transport);
     m_nics = m_rates->nics();
     through_one_port("", port ? port->together : m_rates->whole());
-    if (port && port->each.size() > 1) {
+    if (port && port->each.size() > 1 && !m_opened.ports.empty()) {
       through_each(*port);
     }
     m_opened.network = finished();

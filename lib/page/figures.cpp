@@ -265,7 +265,7 @@ std::string curve_chart(const Profile& profile, const std::vector<Cells>& curves
     slowest = !added.empty() && (rows[slowest].empty() || last(i) < last(slowest)) ? i : slowest;
     fastest = last(i) > last(fastest) ? i : fastest;
   }
-  if (!(least < most) || !(low > 0)) {
+  if (!(0 < least && least < most) || !(low > 0)) {
     return "";
   }
   const bool time = shows_time(*all.front());

@@ -20,6 +20,7 @@
 #include "present/ranges.hpp"
 #include "present/report_sections.hpp"
 #include "present/verdict_text.hpp"
+#include "schedule/checker.hpp"
 #include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
@@ -362,6 +363,9 @@ std::optional<Played> played(const Loop& loop, std::string& why_not) {
       return Played{lower(together(*loop.plan)), std::move(network), {}};
     }
     Played out{lower(*loop.plan), std::move(network), {{"predicted", {}}}};
+    if (const CheckResult proof = check(out.schedule); !proof.ok()) {
+      fail(ErrorKind::input, proof.faults.front());
+    }
     static_cast<void>(
         play(out.schedule, out.network->network, out.network->cost, &out.timelines.front().ops));
     return out;

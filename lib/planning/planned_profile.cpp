@@ -38,8 +38,13 @@ std::vector<std::string> places_of(const DocumentLink& link, const std::string& 
   places.push_back(link.name);
   const auto said = static_cast<std::ptrdiff_t>(places.size());
   std::error_code error; // a folder that cannot be read holds nothing to plan from
-  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
-    const fs::path path = folder / entry.path().filename();
+  for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code unknown;
+    if (!at->is_regular_file(unknown)) { // who opens a pipe may wait for ever
+      continue;
+    }
+    const fs::path path = folder / at->path().filename();
     if (path.extension() == ".json" || path.extension() == ".csv" ||
         is_safetensors(path.string())) {
       places.push_back(path.string().find('/') == std::string::npos ? "./" + path.string()

@@ -9,22 +9,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace reckon {
 namespace {
 
 /// The most sums that a gradient passes in turn on its way up a tree.
 std::size_t height(const PartTrees& trees, std::size_t tree, std::size_t ranks) {
+  constexpr std::size_t k_unknown = SIZE_MAX;
+  std::vector<std::size_t> steps(ranks, k_unknown);
+  std::vector<std::uint32_t> way; // up to a rank whose steps are known
   std::size_t most = 0;
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    std::size_t steps = 0;
-    for (std::int64_t at = r, above = trees.up(r, tree); above >= 0 && above != at; ++steps) {
-      at = above;
-      above = trees.up(static_cast<std::uint32_t>(at), tree);
+    std::uint32_t at = r;
+    for (way.clear(); steps[at] == k_unknown; at = static_cast<std::uint32_t>(trees.up(at, tree))) {
+      const std::int64_t above = trees.up(at, tree);
+      if (above < 0 || above == at) {
+        steps[at] = 0;
+        break;
+      }
+      way.push_back(at);
     }
-    most = std::max(most, steps);
+    for (std::size_t known = steps[at]; !way.empty(); way.pop_back()) {
+      steps[way.back()] = ++known;
+    }
+    most = std::max(most, steps[r]);
   }
   return most;
 }

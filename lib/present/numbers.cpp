@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace reckon {
@@ -20,7 +21,10 @@ std::string significant(double value, int digits) {
     return fmt::format("{:.{}g}", value, digits);
   }
   // Rounded first: 9.9996 with four digits is 10.00, not 10.000.
-  const double rounded = std::stod(fmt::format("{:.{}e}", value, digits - 1));
+  const double rounded = std::strtod(fmt::format("{:.{}e}", value, digits - 1).c_str(), nullptr);
+  if (!std::isfinite(rounded)) {
+    return fmt::format("{:.{}g}", value, digits);
+  }
   const int before_point = static_cast<int>(std::floor(std::log10(std::abs(rounded)))) + 1;
   return fmt::format("{:.{}f}", rounded, std::max(0, digits - before_point));
 }

@@ -213,15 +213,17 @@ std::string machines_text(const Plan& plan) {
   add_those(true, "works", "work");
   add_those(false, "only sums", "only sum");
   for (const Quantity& q : plan.quantities) {
+    const auto number =
+        static_cast<std::size_t>(std::clamp(q.value, 0.0, static_cast<double>(k_max_count)));
     if (q.name == k_unused_devices) {
-      out.push_back(fmt::format("{} unused, no ranks",
-                                counted(static_cast<std::size_t>(q.value), "memory device")));
+      out.push_back(fmt::format("{} unused, no ranks", counted(number, "memory device")));
     } else if (q.name == k_unused_gpus) {
-      out.back() += fmt::format(", {} unused", counted(static_cast<std::size_t>(q.value), "GPU"));
+      out.back() += fmt::format(", {} unused", counted(number, "GPU"));
     } else if (q.name == k_unused_machines) {
       several = true;
-      add(static_cast<std::size_t>(q.value), "is unused", "are unused",
-          q.equation.substr(q.equation.find(": ") + 2));
+      const std::size_t why = q.equation.find(": ");
+      add(number, "is unused", "are unused",
+          why == std::string::npos ? q.equation : q.equation.substr(why + 2));
     }
   }
   std::uint64_t asked = 0; // to sum; of a text that somebody may have edited
@@ -328,7 +330,10 @@ std::string lanes_text(const Plan& plan, const Style& style) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> of_lane(rank.lane_places.size());
     for (std::size_t p = 0; p < plan.parts.size() && !of_lane.empty(); ++p) {
       if (rank.worker || plan.parts.server[p] == r) {
-        auto& [parts, bytes] = of_lane.at(plan.parts.lane[p]);
+        if (plan.parts.lane[p] >= of_lane.size()) {
+          continue; // an edited plan, whose worker has fewer lanes
+        }
+        auto& [parts, bytes] = of_lane[plan.parts.lane[p]];
         parts += 1;
         bytes += plan.parts.bytes[p];
       }

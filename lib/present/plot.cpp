@@ -279,7 +279,7 @@ void plot_curves(const Profile& profile, const std::string& test, const std::str
   double slowest = std::numeric_limits<double>::infinity();
   double fastest = 0;
   for (const Cell* cell : all) {
-    if (const auto value = plotted(*cell)) {
+    if (const auto value = plotted(*cell); value && cell->key.bytes > 0) {
       slowest = std::min(slowest, *value);
       fastest = std::max(fastest, *value);
       least = std::min(least, static_cast<double>(cell->key.bytes));

@@ -125,7 +125,7 @@ ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& 
                   {"memory", available_memory_bytes()},
                   {"transports", crossing_transports(options)}};
   std::vector<ClusterHost> of_ranks;
-  for (const std::string& text : rendezvous.all_gather(mine.dump(), options.limit)) {
+  for (const std::string& text : rendezvous.all_gather(compact(mine), options.limit)) {
     const Json json = parse_json(text, "host of a rank");
     const JsonView view(json, "host of a rank");
     of_ranks.push_back({view.at("boot").string(), view.at("host").string(),
@@ -402,7 +402,7 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
       profile.cells.push_back(std::move(cell));
     }
   }
-  return to_json(profile).dump();
+  return compact(to_json(profile));
 }
 
 std::vector<std::vector<Setting>> ClusterMember::settings(const std::vector<std::string>& ids) {
@@ -418,7 +418,7 @@ std::vector<std::vector<Setting>> ClusterMember::settings(const std::vector<std:
 std::string ClusterMember::describe_again() const {
   Profile profile;
   m_machine->describe(profile);
-  return to_json(profile).dump();
+  return compact(to_json(profile));
 }
 
 } // namespace reckon

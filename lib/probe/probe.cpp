@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/memory.hpp"
+#include "core/units.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
 #include "documents/cells.hpp"
@@ -122,6 +123,15 @@ public:
     const auto fact = environment.facts.find("virtual_machine");
     const bool is_virtual = fact != environment.facts.end() && fact->second == "yes";
     const std::uint64_t share = available_memory_bytes() / (8 * m_bench.nodes().size());
+    constexpr std::uint64_t k_least = std::uint64_t{1} << 20U;
+    if (share < k_least) {
+      fail(
+          ErrorKind::unavailable,
+          fmt::format("{} of memory are free, and a probe needs {}; end what uses it, or raise the "
+                      "limit of this container",
+                      to_text(Bytes(available_memory_bytes())),
+                      to_text(Bytes(8 * m_bench.nodes().size() * k_least))));
+    }
     m_bench.limit_memory(std::bit_floor(share)); // not what it has, but what it has to spare
     const std::vector<std::string> transports = transports_to_measure(options, m_left_out);
     // What plans read first, should time end early.

@@ -14,6 +14,8 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace reckon {
@@ -57,6 +59,15 @@ std::vector<std::string> rails_of(const Topology& topology, std::vector<std::str
 Rails common_rails(const std::vector<std::vector<std::string>>& of_machines,
                    const std::vector<std::string>& machines) {
   std::vector<std::string> anywhere, lacking;
+  for (std::size_t m = 0; m < machines.size(); ++m) {
+    const std::set<std::string> names(of_machines[m].begin(), of_machines[m].end());
+    if (names.size() < of_machines[m].size()) {
+      fail(ErrorKind::usage,
+           fmt::format("probe --rails: RECKON_FABRIC_ADDRESS of {} names one port "
+                       "twice: {}",
+                       machines[m], fmt::join(of_machines[m], ", ")));
+    }
+  }
   for (const std::vector<std::string>& ports : of_machines) {
     std::ranges::move(without(ports, anywhere), std::back_inserter(anywhere));
   }

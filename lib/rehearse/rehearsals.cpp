@@ -124,12 +124,12 @@ Seconds seconds_of(const CellKey& rehearsal) {
 }
 
 std::vector<double> rehearse(std::uint64_t processors, const CellKey& rehearsal) {
-  const std::uint64_t needed =
-      3 * static_cast<std::uint64_t>(rehearsal.threads) * rehearsed_gradient_bytes(rehearsal);
-  if (needed > available_memory_bytes() / 2) {
+  const double needed =
+      3.0 * rehearsal.threads * static_cast<double>(rehearsed_gradient_bytes(rehearsal));
+  if (needed > static_cast<double>(available_memory_bytes()) / 2) {
     fail(ErrorKind::unavailable,
-         fmt::format("{} ranks need {} of memory, more than half of what is free",
-                     rehearsal.threads, to_text(Bytes(needed))));
+         fmt::format("{} ranks need {:.3g} GB of memory, more than half of what is free",
+                     rehearsal.threads, 1e-9 * needed));
   }
   return play(plan_of(processors, rehearsal), iterations_of(rehearsal));
 }

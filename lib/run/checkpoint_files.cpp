@@ -169,11 +169,21 @@ std::string CheckpointFolder::manifest(std::uint64_t step) const {
   return fmt::format("{}/step-{:08}{}", m_path, step, k_manifest_end);
 }
 
+/// Those that can be read: a folder of another machine may be gone in the middle.
+static std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
 std::vector<std::uint64_t> CheckpointFolder::steps_with(const std::string& end) const {
   std::vector<std::uint64_t> steps;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(m_path, error)) {
-    if (const auto step = step_in(entry.path().filename().string(), end)) {
+  for (const std::string& name : names_in(m_path)) {
+    if (const auto step = step_in(name, end)) {
       steps.push_back(*step);
     }
   }
@@ -190,14 +200,13 @@ std::vector<std::uint64_t> CheckpointFolder::steps_of(int rank) const {
 }
 
 void CheckpointFolder::remove_leftovers(int rank) const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(m_path, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(m_path)) {
     const bool ours =
         name.find(part_end(rank) + ".") != std::string::npos ||
         (rank == 0 && name.find(std::string(k_manifest_end) + ".") != std::string::npos);
     if (name.starts_with("step-") && name.ends_with(".tmp") && ours) {
-      std::filesystem::remove(entry.path(), error);
+      std::error_code ignored;
+      std::filesystem::remove(m_path + "/" + name, ignored);
     }
   }
 }

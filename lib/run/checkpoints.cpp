@@ -168,7 +168,12 @@ void Checkpoints::hear_of_manifest(const CheckpointState& root) {
     if (m_complete.size() > 2) {
       m_complete.erase(m_complete.begin());
       give([this, oldest = m_complete.front()] {
-        remove_steps(m_folder, m_job.rank, [&](std::uint64_t step) { return step < oldest; });
+        const std::string error = error_of([&] {
+          remove_steps(m_folder, m_job.rank, [&](std::uint64_t step) { return step < oldest; });
+        });
+        if (!error.empty()) {
+          log(LogLevel::warn, "old checkpoints stay: {}", error);
+        }
       });
     }
   }

@@ -100,11 +100,11 @@ bool within_patience(F done) {
 /// network file system that is when they see what was written.
 void write_holder(const Fd& file, const std::string& path, const Rendezvous& rendezvous,
                   const std::string& job) {
-  const std::string text =
-      Json{
-          {"job", job}, {"host", host_name()}, {"process", ::getpid()}, {"rank", rendezvous.rank()}}
-          .dump() +
-      "\n";
+  const std::string text = compact({{"job", job},
+                                    {"host", host_name()},
+                                    {"process", ::getpid()},
+                                    {"rank", rendezvous.rank()}}) +
+                           "\n";
   if (::ftruncate(file.get(), 0) != 0 ||
       ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ::fsync(file.get()) != 0) {

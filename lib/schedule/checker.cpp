@@ -11,6 +11,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -53,6 +54,9 @@ public:
   }
 
   void set(std::uint64_t begin, std::uint64_t end, const Known& content) {
+    if (begin >= end) {
+      return;
+    }
     split(begin);
     split(end);
     const auto first = m_pieces.find(begin);
@@ -505,9 +509,12 @@ private:
     const Op& op = op_at(node);
     const std::uint32_t rank = m_places[node].rank;
     const bool to = op.kind == OpKind::to_fixed || op.kind == OpKind::narrow;
+    // By the sizes of one element: the product of both lengths may be more than 64 bits hold.
+    const std::uint64_t common = std::gcd(destination_bytes(op), source_bytes(op));
+    const std::uint64_t to_unit = destination_bytes(op) / common,
+                        from_unit = source_bytes(op) / common;
     const auto there = [&](std::uint64_t at) {
-      return (at - op.source.offset) * destination_bytes(op) / source_bytes(op) +
-             op.destination.offset;
+      return (at - op.source.offset) / from_unit * to_unit + op.destination.offset;
     };
     pieces_of(rank, op.source, source_bytes(op),
               [&](std::uint64_t b, std::uint64_t e, const Content& content) {

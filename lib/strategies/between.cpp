@@ -229,7 +229,8 @@ bool raise_bound(Prediction& p, const Schedule& schedule, const Between& between
 PlayNetwork in_pieces(PlayNetwork network, double bytes, double most_pieces) {
   if (const double longest = bytes / most_pieces;
       longest > static_cast<double>(network.quantum_bytes)) {
-    network.cut_evenly(std::bit_ceil(static_cast<std::uint64_t>(longest)));
+    constexpr double k_longest = std::uint64_t{1} << 31U; // a piece's bytes are 32 bits
+    network.cut_evenly(std::bit_ceil(static_cast<std::uint64_t>(std::min(longest, k_longest))));
   }
   return network;
 }

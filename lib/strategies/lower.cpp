@@ -58,6 +58,10 @@ Schedule lower(const Plan& plan) {
   }
   Schedule sums = plan.torus ? lower_torus(plan) : lower_trees(plan);
   if (plan.one_queue) {
+    if (plan.trees.empty()) {
+      fail(ErrorKind::input,
+           "a plan whose proxies have one queue has trees, and this one has none");
+    }
     sums = with_one_queue(sums, plan);
   }
   if (plan.wire) {

@@ -62,6 +62,10 @@ std::vector<std::uint64_t> give_to_earliest(const Items& items, std::span<const 
       queue.push(entry(r, bytes(items.front())));
     }
   }
+  if (queue.empty()) {
+    fail(ErrorKind::input, "no rank has a share of the sums: the profile's rates are no numbers "
+                           "that shares can be had of");
+  }
   for (const auto item : items) {
     const double b = bytes(item);
     // Keys may be from a larger item: bring the first up to date until it stays first.
@@ -144,12 +148,16 @@ PassWeights weights_of_tensors(const Workload& workload) {
 
 } // namespace
 
-Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t part_bytes,
-          Cutting cutting, std::uint64_t multiple_of) {
+void check_part_bytes(std::uint64_t part_bytes) {
   if (part_bytes < 64) {
     fail(ErrorKind::usage,
          fmt::format("--part-bytes {}: parts must have at least 64 bytes", part_bytes));
   }
+}
+
+Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t part_bytes,
+          Cutting cutting, std::uint64_t multiple_of) {
+  check_part_bytes(part_bytes);
   Parts parts;
   if (cutting == Cutting::tensors) {
     for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
@@ -210,7 +218,7 @@ std::vector<std::size_t> latest_first(std::span<const double> ready_s,
   double now = 0;
   std::size_t next = 0;
   while (order.size() < ready_s.size()) {
-    while (next < ready_s.size() && ready_s[next] <= now) {
+    while (next < ready_s.size() && !(ready_s[next] > now)) {
       there.push(next++);
     }
     if (there.empty()) {

@@ -18,6 +18,9 @@ enum class Cutting {
   tensors, ///< each tensor by itself, as in BytePS: equal pieces of at most the part size
 };
 
+/// Throws Error{usage} where parts are asked for that are shorter than 64 bytes.
+void check_part_bytes(std::uint64_t part_bytes);
+
 /// Pieces of at most `part_bytes` that cover the layout's runs exactly, in gradient order. Only
 /// offset and bytes are set. `multiple_of`: for `fused`, the number of parts becomes a multiple of
 /// it if there are at least that many, so that shares in those proportions are exact. `part_bytes`

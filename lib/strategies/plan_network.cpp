@@ -95,6 +95,10 @@ PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, const Pla
   network.network.station_bytes_per_s.push_back(model.shared_rate(talkers, part_bytes).mid);
   network.network.latency_s = model.latency_s();
   network.network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks, {0}));
+  if (plan.sums_in_place && !model.in_place_rate(DType::fp32, 1, 2)) {
+    fail(ErrorKind::input, "the plan's sums are made in place, and the profile has no sum_in_place "
+                           "cells; give the profile that it was made from");
+  }
   const std::set<std::uint64_t> servers(plan.parts.server.begin(), plan.parts.server.end());
   const auto summing = static_cast<double>(servers.size()) * model.ranks().front().lanes;
   network.cost = [ways, part_bytes, turns = talkers / threads, threads, summing](std::size_t rank,
@@ -191,9 +195,16 @@ Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
                 {.workers = first.workers, .relays = first.relays, .transport = transport}));
   Places places{network, {}};
   for (const PlanRank& rank : ranks) {
+    const std::string& name = rank.endpoint.empty() ? rank.machine : rank.endpoint;
     places.of_rank.push_back(
-        network->place_named(rank.endpoint.empty() ? rank.machine : rank.endpoint, rank.machine,
-                             rank.machine_number.value_or(0), rank.process));
+        network->place_named(name, rank.machine, rank.machine_number.value_or(0), rank.process));
+    if (places.of_rank.back() >= network->places.size()) {
+      fail(ErrorKind::input,
+           fmt::format("rank {} is at '{}', machine {} of '{}', and the network of the plan's "
+                       "other ranks has no such place; plan again",
+                       places.of_rank.size() - 1, name, rank.machine_number.value_or(0),
+                       rank.machine));
+    }
   }
   return places;
 }

@@ -349,6 +349,17 @@ Path path_between(const Topology& topology, std::string_view from, std::string_v
   return walker.path(walker.at(from), walker.at(to), without_peer_links);
 }
 
+bool in_one_machine(const Topology& topology, std::string_view from, std::string_view to) {
+  const auto machine = [&](std::string_view id) {
+    const TopologyObject* object = topology.find(id);
+    while (object != nullptr && !object->parent.empty()) {
+      object = topology.find(object->parent);
+    }
+    return object;
+  };
+  return machine(from) != nullptr && machine(from) == machine(to);
+}
+
 std::optional<PeerLinkKind> peer_link_kind(const Topology& topology, const LinkEnd& link) {
   const auto peer =
       std::ranges::find_if(topology.links, [&](const PeerLink& p) { return joins(p, link); });

@@ -48,6 +48,10 @@ struct Path {
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
 
+/// Whether path_between() finds one: both are objects of one machine.
+[[nodiscard]] bool in_one_machine(const Topology& topology, std::string_view from,
+                                  std::string_view to);
+
 /// What kind of peer link joins these ends, objects of the topology; absent between a child and its
 /// parent. Between others without a link a socket link is assumed.
 [[nodiscard]] std::optional<PeerLinkKind> peer_link_kind(const Topology& topology,

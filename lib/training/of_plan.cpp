@@ -31,6 +31,12 @@ void require_plain_sums(const Plan& plan, const std::string& file) {
   }
 }
 
+/// Whether the plan's parts are cut from where the workload's gradients lie.
+static bool lies_as_planned(const Workload& workload, const Plan& plan) {
+  const GradientLayout layout = layout_of(plan.wire ? as_sent(workload, *plan.wire) : workload);
+  return layout.runs == plan.runs && layout.total_bytes == plan.gradient_bytes;
+}
+
 Workload workload_of(const Plan& plan, const std::string& plan_file, const std::string& workload) {
   std::optional<PlannedWorkload> found;
   if (workload.empty()) {
@@ -44,9 +50,7 @@ Workload workload_of(const Plan& plan, const std::string& plan_file, const std::
   } else {
     found = PlannedWorkload{read_workload(workload), workload};
   }
-  const GradientLayout layout =
-      layout_of(plan.wire ? as_sent(found->workload, *plan.wire) : found->workload);
-  if (layout.runs != plan.runs || layout.total_bytes != plan.gradient_bytes) {
+  if (!lies_as_planned(found->workload, plan)) {
     fail(ErrorKind::input, fmt::format("{} is not the workload that {} was made from: its "
                                        "gradients lie otherwise",
                                        found->file, plan_file));
@@ -54,7 +58,7 @@ Workload workload_of(const Plan& plan, const std::string& plan_file, const std::
   return std::move(found->workload);
 }
 
-Workload parts_as_workload(const Plan& plan) {
+Workload parts_as_workload(const Plan& plan, const std::string& plan_file) {
   const std::vector<DType> dtypes = part_dtypes(plan);
   Workload workload;
   workload.name = plan.workload.name;
@@ -62,6 +66,12 @@ Workload parts_as_workload(const Plan& plan) {
     workload.tensors.push_back({fmt::format("part {}", p), // as the plan counts
                                 plan.parts.bytes[p] / size_of(dtypes[p]),
                                 plan.wire ? DType::fp32 : dtypes[p]});
+  }
+  if (!lies_as_planned(workload, plan)) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the runs of its gradient do not lie as a workload's do, "
+                     "one after the other at multiples of 64 bytes; plan again",
+                     plan_file));
   }
   return workload;
 }

@@ -20,7 +20,7 @@ void require_plain_sums(const Plan& plan, const std::string& file);
 [[nodiscard]] Workload workload_of(const Plan& plan, const std::string& plan_file,
                                    const std::string& workload);
 /// Whose tensors are the plan's parts, in the order in which they lie.
-[[nodiscard]] Workload parts_as_workload(const Plan& plan);
+[[nodiscard]] Workload parts_as_workload(const Plan& plan, const std::string& plan_file);
 
 [[nodiscard]] std::vector<Staging::Place> places_of(const Workload& workload,
                                                     const GradientLayout& layout);

@@ -61,7 +61,7 @@ struct Training::Arrival {
 Training::Training(const TrainingOptions& options)
     : m_plan(read_plan(options.plan)), m_link(link_to(options.plan, canonical_text(m_plan))) {
   require_plain_sums(m_plan, options.plan);
-  m_workload = options.by_parts ? parts_as_workload(m_plan)
+  m_workload = options.by_parts ? parts_as_workload(m_plan, options.plan)
                                 : workload_of(m_plan, options.plan, options.workload);
   m_layout = layout_of(m_workload);
   m_workers = static_cast<std::size_t>(
@@ -562,7 +562,7 @@ std::string Training::report() const {
                                         : Json()},
         {"measured_seconds", measured}}},
   };
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return compact(json);
 }
 
 } // namespace reckon

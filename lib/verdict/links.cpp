@@ -300,11 +300,13 @@ private:
       return;
     }
     const std::string& text = found->second;
+    constexpr int k_most = 100'000; // of a kind: sums of them are numbers
     int count = 0;
     int most = 0;
     for (std::size_t at = 0; at < text.size();) {
       int number = 0;
       std::from_chars(text.data() + at, text.data() + text.size(), number);
+      number = std::clamp(number, 0, k_most);
       count += number;
       most = std::max(most, number);
       const std::size_t comma = text.find(", ", at);

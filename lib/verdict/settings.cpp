@@ -457,7 +457,9 @@ private:
                                   : fmt::format("{} {} {}", machine, inside, s.file);
       by_place[key].push_back(
           {&s, place_of(s), s.value,
-           s.machine.empty() ? group->count - others[s.place + s.name + s.file] : 1});
+           s.machine.empty()
+               ? group->count - std::min(group->count, others[s.place + s.name + s.file])
+               : 1});
     }
     for (const auto& [place, values] : by_place) {
       odd_values(rule, values, true);

@@ -410,6 +410,9 @@ Roles random_roles(std::mt19937_64& random) {
 Plan random_plan(std::mt19937_64& random) {
   Draw draw(random);
   auto p = made<Plan>(draw);
+  if (p.rehearsal) {
+    p.rehearsal->workers = std::min(p.rehearsal->workers, p.rehearsal->ranks);
+  }
   p.ranks[0].worker = true;
   for (PlanRank& rank : p.ranks) {
     rank.lanes = 1 + rank.lanes % 8;

@@ -233,7 +233,7 @@ bool is_pickle(std::string_view bytes) {
 }
 
 std::string json_of_pickle(std::string_view bytes, const std::string& file) {
-  return PickleReader(bytes, file).read().dump(-1, ' ', false, Json::error_handler_t::replace);
+  return compact(PickleReader(bytes, file).read());
 }
 
 } // namespace reckon::import_detail

@@ -125,7 +125,7 @@ void Spanning::choose_relays() {
       root = m_network.exits[v].empty() ? root : std::min(root, m_add[v]);
     }
     const double cost = grow(members, 0).cost + (root == k_never ? 0 : root) - less;
-    if (cost >= cheapest - m_tie) {
+    if (!(cost < cheapest - m_tie)) {
       return false;
     }
     cheapest = cost;

@@ -83,6 +83,7 @@ RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
   }
   for (ProxyRoute& r : routing.routes) {
     if (options.part_bytes) {
+      check_part_bytes(*options.part_bytes);
       r.partition_bytes = static_cast<double>(*options.part_bytes);
     }
   }

@@ -66,6 +66,16 @@ TEST(CommonRails, AreTwoAtLeast) {
   }
 }
 
+TEST(CommonRails, OfOnePortNamedTwiceAreRefused) {
+  try {
+    static_cast<void>(common_rails({{"lo", "lo"}, {"lo", "eth0"}}, {"w0", "w1"}));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), testing::HasSubstr("w0"));
+  }
+}
+
 TEST(RailSchedule, MeetsEachPairOnceOnEachRailAndOnAllOfThem) {
   for (const int machines : {2, 5, 8}) {
     constexpr int k_rails = 3;

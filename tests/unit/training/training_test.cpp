@@ -255,6 +255,27 @@ TEST(Training, PartsAreTensorsOfTheirOwnWhoseSumsAreWaitedForOneByOne) {
       [](reckon_options& options) { options.by_parts = 1; });
 }
 
+/// Who counts its parts from 0 on would write beyond the memory of one that begins later.
+TEST(Training, PartsOfAGradientThatLiesOtherwiseAreRefused) {
+  const Job job = prepared({});
+  const std::string file = job.folder + "/plan.json";
+  constexpr std::uint64_t k_later = 4096;
+  Plan plan = read_plan(file);
+  plan.gradient_bytes += k_later;
+  for (DTypeRun& run : plan.runs) {
+    run.offset_bytes += k_later;
+  }
+  for (std::uint64_t& offset : plan.parts.offset_bytes) {
+    offset += k_later;
+  }
+  write_file(file, canonical_text(plan));
+  reckon_options options = options_for(job, file);
+  options.by_parts = 1;
+  reckon_session* session = nullptr;
+  EXPECT_EQ(reckon_join(&options, &session), RECKON_INPUT);
+  EXPECT_THAT(reckon_error(), HasSubstr("plan again"));
+}
+
 TEST(Training, CallsOutOfTurnAreRefusedAndHarmNothing) {
   const Job job = prepared({});
   run_job(job, [](Member& m, RankProcess& process) {

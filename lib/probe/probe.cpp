@@ -108,6 +108,20 @@ void keep_only(Campaign& campaign, const std::vector<std::string>& only) {
   });
 }
 
+/// Of each of so many nodes: not what it has, but what it has to spare, a power of two in bytes.
+std::uint64_t memory_to_spare(std::size_t nodes) {
+  constexpr std::uint64_t k_least = std::uint64_t{1} << 20U;
+  const std::uint64_t free = available_memory_bytes();
+  const std::uint64_t share = free / (8 * nodes);
+  if (share < k_least) {
+    fail(ErrorKind::unavailable,
+         fmt::format("{} of memory are free, and a probe needs {}; end what uses it, or raise the "
+                     "limit of this container",
+                     to_text(Bytes(free)), to_text(Bytes(8 * nodes * k_least))));
+  }
+  return std::bit_floor(share);
+}
+
 /// A machine, and what there is to measure on it.
 class Subject {
 public:
@@ -122,17 +136,7 @@ public:
     }
     const auto fact = environment.facts.find("virtual_machine");
     const bool is_virtual = fact != environment.facts.end() && fact->second == "yes";
-    const std::uint64_t share = available_memory_bytes() / (8 * m_bench.nodes().size());
-    constexpr std::uint64_t k_least = std::uint64_t{1} << 20U;
-    if (share < k_least) {
-      fail(
-          ErrorKind::unavailable,
-          fmt::format("{} of memory are free, and a probe needs {}; end what uses it, or raise the "
-                      "limit of this container",
-                      to_text(Bytes(available_memory_bytes())),
-                      to_text(Bytes(8 * m_bench.nodes().size() * k_least))));
-    }
-    m_bench.limit_memory(std::bit_floor(share)); // not what it has, but what it has to spare
+    m_bench.limit_memory(memory_to_spare(m_bench.nodes().size()));
     const std::vector<std::string> transports = transports_to_measure(options, m_left_out);
     // What plans read first, should time end early.
     FabricProbeOptions fabric;

@@ -54,9 +54,6 @@ public:
   }
 
   void set(std::uint64_t begin, std::uint64_t end, const Known& content) {
-    if (begin >= end) {
-      return;
-    }
     split(begin);
     split(end);
     const auto first = m_pieces.find(begin);
@@ -509,12 +506,12 @@ private:
     const Op& op = op_at(node);
     const std::uint32_t rank = m_places[node].rank;
     const bool to = op.kind == OpKind::to_fixed || op.kind == OpKind::narrow;
-    // By the sizes of one element: the product of both lengths may be more than 64 bits hold.
-    const std::uint64_t common = std::gcd(destination_bytes(op), source_bytes(op));
-    const std::uint64_t to_unit = destination_bytes(op) / common,
-                        from_unit = source_bytes(op) / common;
+    // By the lengths of one element: the product of both may be more than 64 bits hold.
+    const std::uint64_t elements = std::gcd(destination_bytes(op), source_bytes(op));
     const auto there = [&](std::uint64_t at) {
-      return (at - op.source.offset) / from_unit * to_unit + op.destination.offset;
+      return (at - op.source.offset) / (source_bytes(op) / elements) *
+                 (destination_bytes(op) / elements) +
+             op.destination.offset;
     };
     pieces_of(rank, op.source, source_bytes(op),
               [&](std::uint64_t b, std::uint64_t e, const Content& content) {

@@ -227,7 +227,7 @@ FlowTask write_task(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t 
           .flows = std::move(flows),
           .bytes = bytes,
           .first = first,
-          .warm_up = std::clamp<std::uint64_t>(k_passed_first / bytes, 1, most_warm_up),
+          .warm_up = std::min(most_warm_up, std::max(std::uint64_t{1}, k_passed_first / bytes)),
           .count = count};
 }
 

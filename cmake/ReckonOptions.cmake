@@ -68,7 +68,7 @@ if(RECKON_SANITIZE)
   set(sanitize -fsanitize=${RECKON_SANITIZE} -fno-sanitize=null,object-size -fno-sanitize-recover=all
     -fno-omit-frame-pointer -g1)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize}>")
-  add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>) # what an empty optional or an index beyond the end is
+  add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>) # stops at an empty optional, at an index beyond the end
   add_link_options(-fsanitize=${RECKON_SANITIZE})
 endif()
 find_package(Threads REQUIRED)

@@ -115,16 +115,25 @@ Fd::~Fd() {
   }
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
 std::string near_file(const std::string& path) {
   const std::filesystem::path wanted(path), folder = wanted.parent_path();
   const std::string ending = wanted.has_extension() ? wanted.extension().string() : ".json";
   std::vector<std::string> names; // without the ending, which would make unlike names alike
-  std::error_code error;          // a folder that cannot be read has no near file
-  for (std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end;
-       !error && at != end; at.increment(error)) {
+  for (const std::string& name : names_in(folder.empty() ? "." : folder.string())) {
+    const std::filesystem::path file = folder / name;
     std::error_code ignored;
-    if (at->path().extension() == ending && at->is_regular_file(ignored)) {
-      names.push_back(at->path().stem().string());
+    if (file.extension() == ending && std::filesystem::is_regular_file(file, ignored)) {
+      names.push_back(file.stem().string());
     }
   }
   std::sort(names.begin(), names.end());

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reckon {
 
@@ -34,6 +35,10 @@ private:
 /// The whole file; "-" is standard input. Throws Error{input} naming the file, and where there is
 /// none the nearest one in its folder; Error{operation} when it is not the file that is wrong.
 [[nodiscard]] std::string read_file(const std::string& path);
+
+/// The names of a folder's entries, in any order: those that can be listed, for a folder may be
+/// missing, or that of another machine may go while it is read.
+[[nodiscard]] std::vector<std::string> names_in(const std::string& folder);
 
 /// The file of `path`'s folder with the same ending (.json where it has none) whose name is nearest
 /// to this one's; empty: none is near.

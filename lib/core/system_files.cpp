@@ -36,12 +36,7 @@ std::optional<std::string> SystemFiles::text(const std::string& path) const {
 }
 
 std::vector<std::string> SystemFiles::names(const std::string& folder) const {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(m_root + folder, error), end; !error && it != end;
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
+  std::vector<std::string> names = names_in(m_root + folder);
   const std::string inside = folder + "/";
   for (auto it = m_put.lower_bound(inside); it != m_put.end() && it->first.starts_with(inside);
        ++it) {

@@ -140,7 +140,8 @@ private:
                     int depth = 0) const {
     constexpr int k_deepest = 64;
     if (depth > k_deepest) {
-      refuse(element, fmt::format("is in {} others; no machine is so deep", depth));
+      refuse(element,
+             fmt::format("is nested in {} elements; no machine has so many levels", depth));
     }
     for (const xml_node& child : element.children()) {
       if (std::string_view(child.name()) == "pci" && is_gpu(child)) {

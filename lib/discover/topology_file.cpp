@@ -66,8 +66,8 @@ void check_version(const std::string& version, const std::string& place) {
   }
 }
 
-/// hwloc 2.9 ends the process that has it read XML with an object that lacks a set of processors:
-/// a process of its own reads it first.
+/// hwloc 2.9 crashes on XML with an object that lacks a set of processors, so a child process reads
+/// it first.
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
                                  const std::string& version, const std::string& machine,
                                  const SystemFile& files) {
@@ -104,7 +104,7 @@ Topology topology_from_hwloc_xml(const std::string& text, const std::string& fil
   }
   const HwlocTopology topology = load();
   if (hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology.get())) < 0) {
-    refuse("its machine has processors without end");
+    refuse("the machine's set of processors is infinite");
   }
   return topology_from_hwloc(topology.get(), machine, files);
 }

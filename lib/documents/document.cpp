@@ -99,10 +99,10 @@ std::vector<fs::path> data_folders() {
 std::vector<std::string> shipped(const fs::path& below) {
   std::set<std::string> names;
   for (const fs::path& folder : data_folders()) {
-    std::error_code ignored; // a folder that is not there holds nothing
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder / below, ignored)) {
-      if (entry.path().extension() == ".json") {
-        names.insert(entry.path().stem().string());
+    for (const std::string& name : names_in((folder / below).string())) {
+      const fs::path file(name);
+      if (file.extension() == ".json") {
+        names.insert(file.stem().string());
       }
     }
   }

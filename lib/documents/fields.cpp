@@ -445,17 +445,6 @@ Json json_of(const Ref& value, const Rule& rule) {
   return Writer(across).value(value, rule);
 }
 
-void check_range(double value, Range range, const JsonView& view) {
-  constexpr double k_least_rate = 1e-30, k_most_rate = 1e30, k_longest_s = 1e30;
-  if (range == Range::rate && !(value >= k_least_rate && value <= k_most_rate)) {
-    view.fail(fmt::format("{} is no rate that there is: from {} to {} bytes per second", value,
-                          k_least_rate, k_most_rate));
-  }
-  if (range == Range::time && !(value <= k_longest_s)) {
-    view.fail(fmt::format("{} is no time that there is: at most {} s", value, k_longest_s));
-  }
-}
-
 JsonView below(const JsonView& view, std::string_view path) {
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view step = path.substr(0, end);
@@ -465,8 +454,24 @@ JsonView below(const JsonView& view, std::string_view path) {
   return end == path.size() ? there : below(there, path.substr(end + 1));
 }
 
+std::vector<JsonView> elements_below(const JsonView& view, std::string_view key) {
+  const auto list = view.find(key);
+  return list ? list->elements() : std::vector<JsonView>();
+}
+
 void fail_below(const JsonView& view, std::string_view path, const std::string& problem) {
   below(view, path).fail(problem);
+}
+
+void check_range(double value, Range range, const JsonView& view) {
+  constexpr double k_least_rate = 1e-30, k_most_rate = 1e30, k_longest_s = 1e30;
+  if (range == Range::rate && !(value >= k_least_rate && value <= k_most_rate)) {
+    view.fail(fmt::format("a rate of {} is impossible; must be {} to {} bytes per second", value,
+                          k_least_rate, k_most_rate));
+  }
+  if (range == Range::time && !(value <= k_longest_s)) {
+    view.fail(fmt::format("a time of {} is impossible; must be at most {} s", value, k_longest_s));
+  }
 }
 
 void Unique::add(const std::string& name, const std::string& path) {

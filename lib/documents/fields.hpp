@@ -49,12 +49,15 @@ template <class T>
 
 /// The value at a path of keys and numbers below `view`: "groups/0/count".
 [[nodiscard]] JsonView below(const JsonView& view, std::string_view path);
-/// Refuses what no machine has: of it sums, quotients and products of many were no numbers. Rates
-/// are of 1e-30 to 1e30 bytes per second, times of at most 1e30 s.
-enum class Range { rate, time };
-void check_range(double value, Range range, const JsonView& view);
+/// The elements of the list `key`; none when it is absent.
+[[nodiscard]] std::vector<JsonView> elements_below(const JsonView& view, std::string_view key);
 [[noreturn]] void fail_below(const JsonView& view, std::string_view path,
                              const std::string& problem);
+
+enum class Range { rate, time };
+/// Throws Error{input} for a rate outside 1e-30 to 1e30 bytes per second, and for a time above
+/// 1e30 s: arithmetic with it could overflow.
+void check_range(double value, Range range, const JsonView& view);
 
 /// Finds names that occur twice in one document.
 class Unique {

@@ -264,8 +264,9 @@ void check_routing(const Plan& plan, const JsonView& view) {
     }
     return;
   }
+  const std::vector<JsonView> routes = elements_below(view, "routing");
   for (std::size_t i = 0; i < plan.routing.size(); ++i) {
-    check_route(plan.routing[i], below(view, fmt::format("routing/{}", i)), plan);
+    check_route(plan.routing[i], routes[i], plan);
   }
   static_cast<void>(view.at("tensors")); // both must be there
   static_cast<void>(view.at("queues"));
@@ -341,8 +342,7 @@ void check(const Plan& plan, const JsonView& view) {
   }
   check_runs(plan, view);
   check_wire(plan, view);
-  const std::vector<JsonView> trees =
-      plan.trees.empty() ? std::vector<JsonView>() : view.at("trees").elements();
+  const std::vector<JsonView> trees = elements_below(view, "trees");
   for (std::size_t i = 0; i < plan.trees.size(); ++i) {
     const JsonView& tree = trees[i];
     check_parents(plan.trees[i].up, tree.at("up"), plan.ranks.size());

@@ -442,8 +442,7 @@ void describe(Visitor& v, Profile& p) {
     check_topology(p, *view);
     check_keys(p.cells, ids, p.machines, *view, "cell");
     check_keys(p.fits, ids, p.machines, *view, "fit");
-    const std::vector<JsonView> settings =
-        p.settings.empty() ? std::vector<JsonView>() : view->at("settings").elements();
+    const std::vector<JsonView> settings = elements_below(*view, "settings");
     for (std::size_t i = 0; i < p.settings.size(); ++i) {
       const JsonView& setting = settings[i];
       check_id(ids, p.settings[i].place, p.machines, setting, "place");

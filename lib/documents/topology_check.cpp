@@ -73,7 +73,7 @@ void check_object(const TopologyObject& o, const JsonView& object, bool is_group
   constexpr int k_deepest = 256;
   if (before.depth(o.parent) >= k_deepest) {
     object.at("parent").fail(
-        fmt::format("more than {} objects are above this one; no machine is so deep", k_deepest));
+        fmt::format("more than {} objects are above this one; no machine has so many", k_deepest));
   }
 }
 
@@ -111,11 +111,12 @@ void check_topology(const Profile& profile, const JsonView& view) {
     places.add(object);
   }
   Unique ways(topology, "link");
-  for (std::size_t i = 0; i < profile.topology.links.size(); ++i) {
+  const std::vector<JsonView> links = elements_below(topology, "links");
+  for (std::size_t i = 0; i < links.size(); ++i) {
     const PeerLink& link = profile.topology.links[i];
-    const std::string path = fmt::format("links/{}", i);
-    check_link(link, below(topology, path), places);
-    ways.add(fmt::format("{} {} - {}", name_of(link.kind), link.from, link.to), path);
+    check_link(link, links[i], places);
+    ways.add(fmt::format("{} {} - {}", name_of(link.kind), link.from, link.to),
+             fmt::format("links/{}", i));
   }
 }
 

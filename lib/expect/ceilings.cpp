@@ -470,7 +470,7 @@ private:
     append(uses, nic.in, between.in);
     return uses;
   }
-  /// nullptr: the name, an id without the machine's, is another object's, or holds a blank.
+  /// By its id, or the rest of it after the machine's; nullptr: no object is called so.
   [[nodiscard]] const TopologyObject* object_named(const std::string& name) const {
     const TopologyObject* const found = m_profile.topology.find(
         name == m_job.machine ? name : fmt::format("{}/{}", m_job.machine, name));

@@ -186,11 +186,8 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
   if (!added.has_value()) { // seen without a value before
     added.reason.clear();
   }
-  if (!std::isfinite(value)) {
-    fail(ErrorKind::input, fmt::format("{}: a value of {} is too large", m_file, key.test));
-  }
   added.status = CellStatus::published;
-  added.samples.push_back(as_decimal(value));
+  add_sample(added, value);
   if (unit == k_rate) {
     added.bytes_convention = bytes_convention;
   }
@@ -213,7 +210,16 @@ void Collector::measured(const CellKey& key, std::vector<double> samples_s,
   Cell& added = cell(key, k_time);
   added.status = doubt.empty() ? CellStatus::ok : CellStatus::noisy;
   added.reason = doubt;
-  std::ranges::transform(samples_s, std::back_inserter(added.samples), as_decimal);
+  for (const double seconds : samples_s) {
+    add_sample(added, seconds);
+  }
+}
+
+void Collector::add_sample(Cell& cell, double value) const {
+  if (!std::isfinite(value)) {
+    fail(ErrorKind::input, fmt::format("{}: a value of {} is too large", m_file, cell.key.test));
+  }
+  cell.samples.push_back(as_decimal(value));
 }
 
 void Collector::absent(const CellKey& key, std::string_view unit, CellStatus status,

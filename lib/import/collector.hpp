@@ -85,6 +85,7 @@ public:
 private:
   [[noreturn]] void refuse_nothing(const std::string& tool, std::string_view takes) const;
   Cell& cell(const CellKey& key, std::string_view unit);
+  void add_sample(Cell& cell, double value) const;
   TopologyObject& object(const std::string& id, ObjectKind kind, const std::string& parent);
 
   std::string m_file;

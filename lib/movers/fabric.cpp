@@ -470,7 +470,7 @@ std::string describe_providers() {
       found[name].clear();
     }
   }
-  if (!found.contains("shm")) { // libfabric leaves it out without a word
+  if (!found.contains("shm")) { // libfabric does not say why it leaves it out
     found.emplace("shm",
                   left_out("shm").value_or("libfabric does not offer it: /dev/shm may be too "
                                            "small, or FI_PROVIDER leaves it out"));

@@ -12,7 +12,6 @@
 #include <csignal>
 #include <exception>
 #include <fcntl.h>
-#include <filesystem>
 #include <sstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -71,12 +70,10 @@ bool is_of_the_dead(const std::string& name) {
 template <class Wanted>
 void remove_names(const Wanted& wanted) noexcept {
   try {
-    std::error_code error; // without the folder there are no names
-    for (std::filesystem::directory_iterator at(k_folder, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
+    for (const std::string& name : names_in(k_folder)) {
       struct stat state {};
-      if (wanted(name) && ::lstat(at->path().c_str(), &state) == 0 && state.st_uid == ::geteuid()) {
+      if (wanted(name) && ::lstat(fmt::format("{}/{}", k_folder, name).c_str(), &state) == 0 &&
+          state.st_uid == ::geteuid()) {
         ::shm_unlink(("/" + name).c_str());
       }
     }

@@ -2,6 +2,7 @@
 #include "planning/planned_profile.hpp"
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/log.hpp"
 #include "documents/document.hpp"
 #include "documents/safetensors.hpp"
@@ -37,14 +38,12 @@ std::vector<std::string> places_of(const DocumentLink& link, const std::string& 
   }
   places.push_back(link.name);
   const auto said = static_cast<std::ptrdiff_t>(places.size());
-  std::error_code error; // a folder that cannot be read holds nothing to plan from
-  for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
-       at.increment(error)) {
+  for (const std::string& name : names_in(folder.empty() ? "." : folder.string())) {
+    const fs::path path = folder / name;
     std::error_code unknown;
-    if (!at->is_regular_file(unknown)) { // who opens a pipe may wait for ever
+    if (!fs::is_regular_file(path, unknown)) { // opening a pipe may wait for ever
       continue;
     }
-    const fs::path path = folder / at->path().filename();
     if (path.extension() == ".json" || path.extension() == ".csv" ||
         is_safetensors(path.string())) {
       places.push_back(path.string().find('/') == std::string::npos ? "./" + path.string()

@@ -64,7 +64,7 @@ NumberRanges::NumberRanges(std::string_view text) {
 }
 
 std::string NumberRanges::skeleton() const {
-  return fmt::format("{}", fmt::join(m_between, "\1")); // is in no text
+  return fmt::format("{}", fmt::join(m_between, "\1")); // a character that no text contains
 }
 
 void NumberRanges::merge(const NumberRanges& other) {

@@ -55,7 +55,7 @@ public:
   Bench(FabricProbeOptions options, const Clock& clock)
       : m_options(std::move(options)), m_clock(clock) {
     const int cores = static_cast<int>(m_options.cpus.size());
-    constexpr int k_most_pairs = 64; // of ranks that a crew can have, and tell all their addresses
+    constexpr int k_most_pairs = 64; // more ranks could not tell each other their addresses
     const int most = std::min(k_most_pairs, m_options.max_pairs > 0 ? m_options.max_pairs
                                                                     : std::max(4, cores / 2));
     for (int pairs = 1; pairs <= most; pairs *= 2) {

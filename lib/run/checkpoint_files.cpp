@@ -169,17 +169,6 @@ std::string CheckpointFolder::manifest(std::uint64_t step) const {
   return fmt::format("{}/step-{:08}{}", m_path, step, k_manifest_end);
 }
 
-/// Those that can be read: a folder of another machine may be gone in the middle.
-static std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  return names;
-}
-
 std::vector<std::uint64_t> CheckpointFolder::steps_with(const std::string& end) const {
   std::vector<std::uint64_t> steps;
   for (const std::string& name : names_in(m_path)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lane_memory.hpp"
 
+#include "core/file.hpp"
 #include "core/whole_number.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,9 +22,7 @@ constexpr int k_nobody = -1;
 /// Of a folder's entries node0, node1, ... the numbers.
 std::vector<int> nodes_in(const std::string& folder) {
   std::vector<int> nodes;
-  std::error_code error; // a kernel without NUMA, or no /sys: there is nothing to know
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : names_in(folder)) { // none: a kernel without NUMA, or no /sys
     const auto number = whole_number<int>(name.starts_with("node") ? name.substr(4) : "");
     if (number) {
       nodes.push_back(*number);

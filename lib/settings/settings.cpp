@@ -161,8 +161,9 @@ private:
     }
   }
 
-  /// All bridges of the machine: those between an object and its parent are no objects. One that
-  /// does not lead down, to buses of greater numbers, is none: who follows it would go in circles.
+  /// All bridges of the machine: those between an object and its parent are no objects. A bridge
+  /// whose buses do not have greater numbers than its own is left out: the way up would be a
+  /// circle.
   void find_bridges() {
     for (const std::string& address : m_files.names(k_devices)) {
       const std::string folder = k_devices + "/" + address;
@@ -184,10 +185,10 @@ private:
     if (!bus) {
       return nullptr;
     }
+    const std::string domain = address.substr(0, address.find(':'));
     const Bridge* nearest = nullptr;
     for (const Bridge& bridge : m_bridges) {
-      if (bridge.domain == address.substr(0, address.find(':')) && bridge.first_bus <= *bus &&
-          *bus <= bridge.last_bus &&
+      if (bridge.domain == domain && bridge.first_bus <= *bus && *bus <= bridge.last_bus &&
           (nearest == nullptr || bridge.first_bus > nearest->first_bus)) {
         nearest = &bridge;
       }

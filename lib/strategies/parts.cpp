@@ -63,8 +63,8 @@ std::vector<std::uint64_t> give_to_earliest(const Items& items, std::span<const 
     }
   }
   if (queue.empty()) {
-    fail(ErrorKind::input, "no rank has a share of the sums: the profile's rates are no numbers "
-                           "that shares can be had of");
+    fail(ErrorKind::input, "no rank has a share of the sums: rates of the profile are too large or "
+                           "too small");
   }
   for (const auto item : items) {
     const double b = bytes(item);

@@ -143,8 +143,8 @@ private:
         return o.kind == ObjectKind::gpu || o.kind == ObjectKind::nic ||
                o.kind == ObjectKind::numa_node || o.kind == ObjectKind::memory_device;
       };
-      if (in_one_machine(m_profile.topology, from, to) && is_end(*a->object) &&
-          is_end(*b->object)) {
+      if (is_end(*a->object) && is_end(*b->object) &&
+          in_one_machine(m_profile.topology, from, to)) {
         const Path path = path_between(m_profile.topology, from, to);
         way = fmt::format("{} over {} links", path.text(), path.links.size());
       }
@@ -380,13 +380,14 @@ private:
       const Place* const from = place(cell.key.from);
       const Place* const to = place(cell.key.to);
       if (!cell.has_value() || (!host && !pair) || from == nullptr || to == nullptr ||
-          from->object == nullptr || to->object == nullptr ||
-          !in_one_machine(m_profile.topology, cell.key.from, cell.key.to) ||
-          cell.key.state == "pageable" || cell.key.state == "staged" ||
-          cell.key.from == cell.key.to) {
+          from->object == nullptr || to->object == nullptr || cell.key.state == "pageable" ||
+          cell.key.state == "staged" || cell.key.from == cell.key.to) {
         continue;
       }
       const Topology& topology = m_profile.topology;
+      if (!in_one_machine(topology, cell.key.from, cell.key.to)) {
+        continue;
+      }
       const Path path = path_between(topology, cell.key.from, cell.key.to);
       const std::string& gpu = from->object->kind == ObjectKind::gpu ? cell.key.from : cell.key.to;
       const std::string& memory = gpu == cell.key.from ? cell.key.to : cell.key.from;

@@ -66,6 +66,9 @@ int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
                          const ProxyOptions& proxies, const Job& job, const Ways& ways) {
+  if (options.part_bytes) {
+    check_part_bytes(*options.part_bytes);
+  }
   RoutingTables routing = solve_routing_tables(
       job,
       [&](std::size_t from, std::size_t to, std::string* source) {
@@ -83,7 +86,6 @@ RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
   }
   for (ProxyRoute& r : routing.routes) {
     if (options.part_bytes) {
-      check_part_bytes(*options.part_bytes);
       r.partition_bytes = static_cast<double>(*options.part_bytes);
     }
   }

@@ -95,6 +95,14 @@ TEST_F(File, AMissingFileIsAnInputErrorThatNamesIt) {
 }
 
 // A folder can be opened and not read, as the files of the kernel that refuse.
+TEST_F(File, AFolderIsListedAndOneThatCannotBeReadIsEmpty) {
+  write_file(at("a"), "");
+  write_file(at("b"), "");
+  EXPECT_THAT(names_in(m_folder.string()), UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(names_in(at("missing")), IsEmpty());
+  EXPECT_THAT(names_in(at("a")), IsEmpty()) << "it is no folder";
+}
+
 TEST_F(File, WhatMayNotBeReadableIsAbsentThen) {
   write_file(at("x"), "text\n");
   EXPECT_EQ(read_if_readable(at("x")), "text\n");

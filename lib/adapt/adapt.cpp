@@ -66,14 +66,15 @@ std::vector<std::string> machines_of(const Plan& plan) {
 /// bandwidth say, so that what is measured has something to be compared with and to replace.
 void add_known_writes(Profile& profile, const Plan& plan, const std::string& transport) {
   const std::vector<std::string> names = pair_names(profile, machines_of(plan));
+  const CellIndex index(profile);
   std::vector<Cell> known;
   for (const std::string& from : names) {
     for (const std::string& to : names) {
       CellKey key{.test = k_pair_write, .from = from, .to = to, .transport = transport};
       std::string source;
       const auto curve =
-          from == to ? std::nullopt : pair_curve(profile, from, to, transport, &source);
-      if (!curve || !profile.select(key).empty()) {
+          from == to ? std::nullopt : pair_curve(index, from, to, transport, &source);
+      if (!curve || !index.select(key).empty()) {
         continue;
       }
       key.direction = "one_way";

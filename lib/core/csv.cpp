@@ -116,14 +116,29 @@ CsvReader::columns(const std::vector<std::string_view>& names, std::string_view 
   return columns;
 }
 
-std::optional<double> finite_number(std::string_view field) {
+namespace {
+
+/// With what stands behind it.
+std::optional<std::pair<double, std::string_view>> number_and_rest(std::string_view text) {
   double value = 0;
-  const char* const end = field.data() + field.size();
-  const auto [rest, error] = std::from_chars(field.data(), end, value);
-  if (error != std::errc{} || rest != end || !std::isfinite(value)) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || !std::isfinite(value)) {
     return std::nullopt;
   }
-  return value;
+  return std::pair(value, text.substr(static_cast<std::size_t>(rest - text.data())));
+}
+
+} // namespace
+
+std::optional<double> finite_number(std::string_view field) {
+  const auto found = number_and_rest(field);
+  return found && found->second.empty() ? std::optional(found->first) : std::nullopt;
+}
+
+std::optional<double> leading_number(std::string_view text) {
+  const auto found = number_and_rest(text);
+  return found ? std::optional(found->first) : std::nullopt;
 }
 
 } // namespace reckon

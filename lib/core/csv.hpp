@@ -40,5 +40,7 @@ private:
 /// The whole field as a number, with an exponent if any; absent when it is not a number, or not
 /// finite.
 [[nodiscard]] std::optional<double> finite_number(std::string_view field);
+/// The number that `text` begins with; absent without one, or where it is not finite.
+[[nodiscard]] std::optional<double> leading_number(std::string_view text);
 
 } // namespace reckon

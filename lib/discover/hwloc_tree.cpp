@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/hwloc_tree.hpp"
 
+#include "core/csv.hpp"
 #include "discover/cables.hpp"
 #include "topology/gpu_models.hpp"
 
@@ -9,7 +10,6 @@
 #include <hwloc/distances.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -27,13 +27,6 @@ constexpr unsigned k_pci_other_bridge = 0x0680; // an NVSwitch says that it is o
 constexpr unsigned k_vendor_amd = 0x1002;
 constexpr unsigned k_vendor_nvidia = 0x10de;
 constexpr unsigned k_device_es1000 = 0x515e; // AMD's frame buffer for server boards
-
-/// The first number in `text`; nullopt when there is none.
-std::optional<double> leading_number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} ? std::optional(value) : std::nullopt;
-}
 
 std::string address_of(const PciAttributes& pci) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", pci.domain, pci.bus, pci.dev, pci.func);

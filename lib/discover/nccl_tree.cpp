@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/nccl_tree.hpp"
 
+#include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/whole_number.hpp"
 #include "discover/cables.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -48,12 +48,6 @@ double xgmi_rate(std::string_view gcn) {
 
 constexpr int k_most_lanes = 32;
 constexpr double k_width_not_known = 255; ///< as /sys has it where a device does not tell
-
-std::optional<double> leading_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} ? std::optional(value) : std::nullopt;
-}
 
 /// A link that the file joins to a GPU.
 struct FoundLink {

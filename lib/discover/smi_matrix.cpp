@@ -22,6 +22,8 @@ namespace {
 
 /// No GPU has more NVLinks: P100 4, V100 6, A100 12, H100 and B200 18.
 constexpr int k_most_nvlinks = 18;
+/// Of a later GPU, perhaps; more is no number of links.
+constexpr int k_most_between_two = 1000;
 
 /// How far two devices are apart, by what they share.
 constexpr std::array<std::string_view, 5> k_distances{"PIX", "PXB", "PHB", "NODE", "SYS"};
@@ -171,7 +173,7 @@ private:
       const std::optional<int> nvlinks = number_after(word, "NV");
       if (distance != k_distances.end()) {
         entries.push_back({static_cast<int>(distance - k_distances.begin()), 0});
-      } else if (nvlinks && *nvlinks > 0) {
+      } else if (nvlinks && *nvlinks > 0 && *nvlinks <= k_most_between_two) {
         entries.push_back({-1, *nvlinks});
       } else if (word == "X") {
         entries.push_back({});

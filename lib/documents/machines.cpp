@@ -13,7 +13,7 @@ void describe(Visitor& v, MachineGroup& m) {
   v("id", m.id, k_name, "Unique in the document.");
   v("name", m.name, k_any.maybe(), "Host name or model.");
   v("count", m.count, whole(1, k_most_machines).defaulted(), "Number of machines.");
-  v("cores", m.cores, k_positive_count.maybe(),
+  v("cores", m.cores, whole(1, 1 << 16).maybe(),
     "Physical cores that one process may use; absent: unknown.");
   v("memory_bytes", m.memory_bytes, k_count.maybe(),
     "Memory of one machine, bytes; absent or 0: unknown.");

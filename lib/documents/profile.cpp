@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -31,7 +33,7 @@ constexpr std::array<std::string_view, 14> k_states{
     "L4",       "memory"};
 const std::array<std::string_view, 11> k_object_kinds = names_of<ObjectKind, 11>();
 const std::array<std::string_view, 3> k_peer_links = names_of<PeerLinkKind, 3>();
-constexpr Rule k_few = whole(1, 1'000'000'000);
+constexpr Rule k_few = whole(1, 1 << 20);
 constexpr Rule k_number_of_system = whole(0, 1'000'000'000);
 
 constexpr const char* k_operations =
@@ -491,21 +493,61 @@ const Cell* Profile::find(const CellKey& key) const {
   return it == cells.end() ? nullptr : &*it;
 }
 
-std::vector<const Cell*> Profile::select(const CellKey& pattern) const {
-  const auto matches = [&pattern, any = CellKey()](const CellKey& key, auto... members) {
+namespace {
+
+bool matches(const CellKey& key, const CellKey& pattern) {
+  static const CellKey any;
+  const auto match = [&](auto... members) {
     return ((pattern.*members == any.*members || pattern.*members == key.*members) && ...);
   };
+  using K = CellKey;
+  return match(&K::test, &K::from, &K::to, &K::bytes, &K::threads, &K::pairs, &K::in_flight,
+               &K::sources, &K::dtype, &K::transport, &K::direction, &K::operation, &K::state);
+}
+
+void sort_by_key(std::vector<const Cell*>& cells) {
+  std::ranges::stable_sort(cells, {}, [](const Cell* cell) -> const CellKey& { return cell->key; });
+}
+
+} // namespace
+
+std::vector<const Cell*> Profile::select(const CellKey& pattern) const {
   std::vector<const Cell*> selected;
   for (const Cell& cell : cells) {
-    using K = CellKey;
-    if (cell.has_value() && matches(cell.key, &K::test, &K::from, &K::to, &K::bytes, &K::threads,
-                                    &K::pairs, &K::in_flight, &K::sources, &K::dtype, &K::transport,
-                                    &K::direction, &K::operation, &K::state)) {
+    if (cell.has_value() && matches(cell.key, pattern)) {
       selected.push_back(&cell);
     }
   }
-  std::stable_sort(selected.begin(), selected.end(),
-                   [](const Cell* a, const Cell* b) { return a->key < b->key; });
+  sort_by_key(selected);
+  return selected;
+}
+
+CellIndex::CellIndex(const Profile& profile) : m_profile(profile) {
+  for (const Cell& cell : profile.cells) {
+    if (cell.has_value()) {
+      m_cells.push_back(&cell);
+    }
+  }
+  sort_by_key(m_cells);
+}
+
+std::vector<const Cell*> CellIndex::select(const CellKey& pattern) const {
+  // What the pattern says of the members that keys are ordered by first.
+  const std::array<std::string_view, 3> first{pattern.test, pattern.from, pattern.to};
+  const auto said = std::ranges::find(first, std::string_view()) - first.begin();
+  const auto before = [&](const Cell* cell, bool or_equal) {
+    const std::array<std::string_view, 3> of{cell->key.test, cell->key.from, cell->key.to};
+    const auto order = std::lexicographical_compare_three_way(of.begin(), of.begin() + said,
+                                                              first.begin(), first.begin() + said);
+    return order < 0 || (or_equal && order == 0);
+  };
+  const auto begin =
+      std::ranges::partition_point(m_cells, [&](const Cell* cell) { return before(cell, false); });
+  const auto end = std::partition_point(begin, m_cells.end(),
+                                        [&](const Cell* cell) { return before(cell, true); });
+  std::vector<const Cell*> selected;
+  std::copy_if(begin, end, std::back_inserter(selected),
+               [&](const Cell* cell) { return matches(cell->key, pattern); });
   return selected;
 }
 

@@ -160,6 +160,21 @@ struct Profile {
   bool operator==(const Profile&) const = default;
 };
 
+/// The cells of a profile that have a value, in order, for many questions: Profile::select() looks
+/// at every cell, which is too much for each pair of many machines.
+class CellIndex {
+public:
+  /// `profile` must outlive it and keep its cells.
+  explicit CellIndex(const Profile& profile);
+  [[nodiscard]] const Profile& profile() const { return m_profile; }
+  /// As Profile::select(); fast where `pattern` names its test, its first end, and the second.
+  [[nodiscard]] std::vector<const Cell*> select(const CellKey& pattern) const;
+
+private:
+  const Profile& m_profile;
+  std::vector<const Cell*> m_cells; ///< by key
+};
+
 /// Fills n, min, p50, p99, max and spread from the samples and the unit.
 void summarize_cell(Cell& cell);
 

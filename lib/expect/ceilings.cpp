@@ -60,7 +60,8 @@ OpenedMachine opened(const Profile& profile, const CollectiveJob& job, bool ever
   machine.only_known_rates = true;
   machine.every_nic = every_nic;
   machine.switches = true;
-  return open_machine(profile, machine, fastest_transport(profile, {{member, job.machine}}));
+  return open_machine(CellIndex(profile), machine,
+                      fastest_transport(profile, {{member, job.machine}}));
 }
 
 class Job {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace reckon {
@@ -24,6 +25,9 @@ public:
   explicit MergedPlaces(Profile& base) : m_base(base) {
     for (std::size_t i = 0; i < base.topology.objects.size(); ++i) {
       m_objects[base.topology.objects[i].id] = i;
+    }
+    for (std::size_t i = 0; i < base.topology.objects.size(); ++i) {
+      note_slot(i);
     }
   }
 
@@ -103,6 +107,7 @@ private:
       }
       if (same->pci_address.empty()) {
         same->pci_address = object.pci_address;
+        note_slot(m_objects.at(same->id));
       }
       return;
     }
@@ -116,6 +121,31 @@ private:
     m_renamed[object.id] = copy.id;
     m_objects[copy.id] = m_base.topology.objects.size();
     m_base.topology.objects.push_back(std::move(copy));
+    note_slot(m_base.topology.objects.size() - 1);
+  }
+
+  /// A NUMA node's number or a GPU's PCI address in a machine; nullopt of anything else.
+  using Slot = std::tuple<ObjectKind, std::string, std::string>;
+  static std::optional<Slot> slot_of(const TopologyObject& object, const std::string& machine) {
+    if (object.kind == ObjectKind::numa_node) {
+      return Slot{object.kind, machine,
+                  object.os_index ? fmt::to_string(*object.os_index) : std::string()};
+    }
+    return object.kind == ObjectKind::gpu && !object.pci_address.empty()
+               ? std::optional(Slot{object.kind, machine, object.pci_address})
+               : std::nullopt;
+  }
+
+  void note_slot(std::size_t i) {
+    const TopologyObject* root = &m_base.topology.objects[i];
+    for (auto at = m_objects.find(root->parent); at != m_objects.end();
+         at = m_objects.find(root->parent)) {
+      root = &m_base.topology.objects[at->second];
+    }
+    if (const auto slot = slot_of(m_base.topology.objects[i], root->id);
+        slot && root->parent.empty()) {
+      m_slots.emplace(*slot, i);
+    }
   }
 
   /// "sm_80", as topologies of NCCL say, is no model's name.
@@ -123,13 +153,9 @@ private:
 
   /// What the base has of the same place; null: nothing.
   [[nodiscard]] TopologyObject* same_as(const TopologyObject& object) const {
-    const bool node = object.kind == ObjectKind::numa_node;
-    if (node || (object.kind == ObjectKind::gpu && !object.pci_address.empty())) {
-      for (TopologyObject& known : m_base.topology.objects) {
-        if (known.kind == object.kind && m_base.topology.is_in(known, object.parent) &&
-            (node ? known.os_index == object.os_index : known.pci_address == object.pci_address)) {
-          return &known;
-        }
+    if (const auto slot = slot_of(object, object.parent)) {
+      if (const auto known = m_slots.find(*slot); known != m_slots.end()) {
+        return &m_base.topology.objects[known->second];
       }
     }
     const auto at = m_objects.find(object.id);
@@ -154,7 +180,8 @@ private:
   }
 
   Profile& m_base;
-  std::map<std::string, std::size_t> m_objects;
+  std::map<std::string, std::size_t> m_objects; ///< by id
+  std::map<Slot, std::size_t> m_slots;
   std::map<std::string, std::string> m_renamed;
 };
 

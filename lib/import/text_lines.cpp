@@ -95,7 +95,9 @@ TextLines::TextLines(std::string_view text, std::string file)
 }
 
 std::string_view TextLines::without_prefixes(std::string_view line) {
-  for (std::size_t prefix = 1; prefix > 0;) {
+  constexpr int k_most = 16; // of launchers within launchers; each may change the whole line
+  std::size_t prefix = 1;
+  for (int i = 0; i < k_most && prefix > 0; ++i) {
     line = trimmed(line);
     prefix = line.starts_with('>') ? 1 : std::max(tag(line), time_stamp(line));
     line = without(line.substr(0, prefix), line.substr(prefix));
@@ -107,9 +109,11 @@ std::string_view TextLines::without(std::string_view tag, std::string_view line)
   if (!tag.starts_with('[') || !contains(line, tag)) {
     return line;
   }
-  std::string& changed = m_changed.emplace_back(line);
-  for (std::size_t at = 0; (at = changed.find(tag, at)) != changed.npos;) {
-    changed.erase(at, tag.size());
+  std::string& changed = m_changed.emplace_back();
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t next = std::min(line.find(tag, at), line.size());
+    changed += line.substr(at, next - at);
+    at = next + tag.size();
   }
   return changed;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/interrupt.hpp"
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
 #include "network/inside.hpp"
@@ -13,7 +14,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <string_view>
 #include <tuple>
 
@@ -56,7 +56,7 @@ struct Pair {
 class Cluster {
 public:
   Cluster(const Profile& profile, std::string transport)
-      : m_profile(profile), m_transport(std::move(transport)) {
+      : m_profile(profile), m_index(profile), m_transport(std::move(transport)) {
     m_pairs_known = std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
       return cell.has_value() && is_over(cell, m_transport) &&
              std::find(k_pair_cases.begin(), k_pair_cases.end(), cell.key.test) !=
@@ -103,7 +103,7 @@ private:
                    std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
-      known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
+      known = m_opened.emplace(key, open_machine(m_index, machine, m_transport)).first;
       const Network& inner = known->second.network;
       for (const auto names : {&Network::unknown, &Network::at_least, &Network::pair_sources}) {
         (m_out.*names).insert((m_out.*names).end(), (inner.*names).begin(), (inner.*names).end());
@@ -263,7 +263,7 @@ private:
   Pair measured(std::size_t a, std::size_t b) {
     const Member &from = m_members[a], &to = m_members[b];
     const bool counts = from.pairs_count && to.pairs_count && from.own_name != to.own_name;
-    PairWay way = counts ? pair_way(m_profile, from.own_name, to.own_name, m_transport) : PairWay();
+    PairWay way = counts ? pair_way(m_index, from.own_name, to.own_name, m_transport) : PairWay();
     Pair pair;
     pair.measured = way.measured();
     pair.latency_s = way.latency_s.value_or(group_latency(m_out.machines[a].group));
@@ -313,14 +313,15 @@ private:
 
   void ways_between() {
     const std::size_t machines = m_members.size();
-    std::size_t lanes = 1;
+    int lanes = 1;
     for (const Member& member : m_members) {
-      lanes = std::lcm(lanes, std::max<std::size_t>(1, member.opened->leave_by_port.size()));
+      lanes = common_lanes(lanes, static_cast<int>(member.opened->leave_by_port.size()));
     }
     if (lanes > 1) {
-      m_out.lane_ways.assign(lanes, m_out.ways);
+      m_out.lane_ways.assign(static_cast<std::size_t>(lanes), m_out.ways);
     }
     for (std::size_t a = 0; a < machines; ++a) {
+      stop_if_interrupted();
       for (std::size_t b = 0; b < machines; ++b) {
         if (a == b) {
           continue;
@@ -381,6 +382,7 @@ private:
   };
 
   const Profile& m_profile;
+  CellIndex m_index;
   std::string m_transport;
   Network m_out;
   using Key =

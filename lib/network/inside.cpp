@@ -45,28 +45,28 @@ Rate fastest(const std::vector<const Cell*>& cells) {
   return best;
 }
 
-Rate fastest(const Profile& profile, const CellKey& pattern) {
-  return fastest(profile.select(pattern));
+Rate fastest(const CellIndex& index, const CellKey& pattern) {
+  return fastest(index.select(pattern));
 }
 
 /// Sums of two operands, in fp32 where that was measured: what the other types' cells say else.
-std::vector<const Cell*> cells_of_sums(const Profile& profile, const char* test,
+std::vector<const Cell*> cells_of_sums(const CellIndex& index, const char* test,
                                        const std::string& of, int threads = 0) {
   CellKey pattern{.test = test, .from = of, .threads = threads, .sources = 2, .dtype = "fp32"};
-  std::vector<const Cell*> cells = profile.select(pattern);
+  std::vector<const Cell*> cells = index.select(pattern);
   if (fastest(cells).mid <= 0) {
     pattern.dtype.clear();
-    cells = profile.select(pattern);
+    cells = index.select(pattern);
   }
   return cells;
 }
 
 class Builder {
 public:
-  Builder(const Profile& profile, const std::string& machine, const InsideOptions& options,
+  Builder(const CellIndex& index, const std::string& machine, const InsideOptions& options,
           std::string member = "")
-      : m_profile(profile), m_topology(profile.topology), m_machine(machine),
-        m_member(std::move(member)), m_options(options) {}
+      : m_index(index), m_profile(index.profile()), m_topology(m_profile.topology),
+        m_machine(machine), m_member(std::move(member)), m_options(options) {}
 
   [[nodiscard]] Network build() {
     check_options();
@@ -107,7 +107,7 @@ public:
     if (works) {
       m_model.groups.push_back({0});
     }
-    m_rates.emplace(m_profile, m_machine, m_member, transport);
+    m_rates.emplace(m_index, m_machine, m_member, transport);
     m_nics = m_rates->nics();
     through_one_port("", port ? port->together : m_rates->whole());
     if (port && port->each.size() > 1 && !m_opened.ports.empty()) {
@@ -123,7 +123,7 @@ private:
       m_model.node_of.push_back(node(endpoint.id));
       for (const std::string& of : {endpoint.id, m_machine}) {
         if (endpoint.memory && endpoint.lane_adds_per_s <= 0) {
-          endpoint.lane_adds_per_s = fastest(cells_of_sums(m_profile, k_reduce_sum, of, 1)).mid;
+          endpoint.lane_adds_per_s = fastest(cells_of_sums(m_index, k_reduce_sum, of, 1)).mid;
         }
       }
     }
@@ -238,7 +238,7 @@ private:
   }
 
   void choose_nics() {
-    m_rates.emplace(m_profile, m_machine, m_member, "");
+    m_rates.emplace(m_index, m_machine, m_member, "");
     if (m_options.network <= 0 && m_options.service <= 0) {
       return;
     }
@@ -273,7 +273,7 @@ private:
     if (known != m_links.end()) {
       return known->second;
     }
-    Rate rate = fastest(m_profile, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
+    Rate rate = fastest(m_index, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
     const char* source = k_link_bandwidth;
     if (const double described = described_bytes_per_second(m_topology, end);
         rate.mid <= 0 && described > 0) {
@@ -310,9 +310,9 @@ private:
       return best;
     }
     for (const auto& [pair, rate] : measured_copies()) {
-      const std::vector<LinkEnd> passed =
-          rate.mid > best.mid ? path_between(m_topology, pair.first, pair.second).links
-                              : std::vector<LinkEnd>();
+      const std::vector<LinkEnd> passed = rate.mid > best.mid
+                                              ? m_path(pair.first, pair.second, false).links
+                                              : std::vector<LinkEnd>();
       if (std::find(passed.begin(), passed.end(), end) != passed.end()) {
         best = rate;
       }
@@ -365,8 +365,8 @@ private:
           return std::optional<std::size_t>(known->second);
         }
         CellKey pattern{.test = test, .from = of};
-        const Rate rate = pattern.test == k_reduce_sum ? fastest(cells_of_sums(m_profile, test, of))
-                                                       : fastest(m_profile, pattern);
+        const Rate rate = pattern.test == k_reduce_sum ? fastest(cells_of_sums(m_index, test, of))
+                                                       : fastest(m_index, pattern);
         if (rate.mid > 0) {
           out = station(fmt::format("{} {}", what, short_name(of)), rate, test,
                         pattern.test == k_reduce_sum ? "sums" : "memory", short_name(of));
@@ -419,7 +419,7 @@ private:
   /// The links of a copy and the memories at its ends.
   Uses way(const std::string& from, const std::string& to) {
     Uses uses;
-    for (const LinkEnd& end : path_between(m_topology, from, to).links) {
+    for (const LinkEnd& end : m_path(from, to, false).links) {
       if (const auto of = link(end)) {
         append(uses, {{*of, 1.0}});
       }
@@ -433,33 +433,33 @@ private:
     return uses;
   }
 
-  /// What the profile says of a pair by itself: its rate; 0 where it has nothing; absent where it
-  /// was tried and cannot be done.
-  [[nodiscard]] std::optional<Rate> pair_rate(const std::string& from,
-                                              const std::string& to) const {
+  /// The pairs of which a copy was tried and cannot be done.
+  [[nodiscard]] std::set<std::pair<std::string, std::string>> unsupported_pairs() const {
+    std::set<std::pair<std::string, std::string>> pairs;
+    for (const Cell& cell : m_profile.cells) {
+      if (cell.status == CellStatus::unsupported &&
+          std::ranges::find(k_pair_cases, cell.key.test) != k_pair_cases.end()) {
+        pairs.emplace(cell.key.from, cell.key.to);
+      }
+    }
+    return pairs;
+  }
+
+  /// The rate that the profile has of a pair itself; 0 without one.
+  [[nodiscard]] Rate pair_rate(const std::string& from, const std::string& to) const {
     Rate best;
-    bool impossible = false;
     for (const char* const test : k_pair_cases) {
-      const Rate rate = fastest(m_profile, {.test = test, .from = from, .to = to});
+      const Rate rate = fastest(m_index, {.test = test, .from = from, .to = to});
       best = rate.mid > best.mid ? rate : best;
     }
-    if (best.mid > 0) {
-      return best;
-    }
-    for (const Cell& cell : m_profile.cells) {
-      impossible |=
-          cell.key.from == from && cell.key.to == to && cell.status == CellStatus::unsupported &&
-          std::find(k_pair_cases.begin(), k_pair_cases.end(), cell.key.test) != k_pair_cases.end();
-    }
-    return impossible ? std::nullopt : std::optional(Rate{});
+    return best;
   }
 
   /// Seconds of the shortest write that was measured of a pair's copies; absent without one.
   [[nodiscard]] std::optional<double> short_write(const std::string& from,
                                                   const std::string& to) const {
     std::optional<double> least;
-    for (const Cell* const cell :
-         m_profile.select({.test = k_short_write, .from = from, .to = to})) {
+    for (const Cell* const cell : m_index.select({.test = k_short_write, .from = from, .to = to})) {
       least = std::min(least.value_or(cell->p50), cell->p50);
     }
     return least;
@@ -471,22 +471,22 @@ private:
     m_model.latency_s.assign(n, std::vector<double>(n, 0));
     const std::string transport =
         m_options.transport.empty() ? transport_inside(m_profile, m_model) : m_options.transport;
+    const auto unsupported = unsupported_pairs();
     std::map<std::string, std::size_t> sources; // case: ways that it is known of
     for (std::size_t u = 0; u < n; ++u) {
       for (std::size_t v = 0; v < n; ++v) {
-        const std::string& from = m_model.places[u].id;
-        const std::string& to = m_model.places[v].id;
-        if ((m_model.places[u].link_switch || m_model.places[v].link_switch) &&
-            path_between(m_topology, from, to).path_class != PathClass::nv) {
+        const std::string &from = m_model.places[u].id, &to = m_model.places[v].id;
+        const bool in_switch = m_model.places[u].link_switch || m_model.places[v].link_switch;
+        if (u == v || (in_switch && m_path(from, to, false).path_class != PathClass::nv)) {
           continue;
         }
-        PairWay pair = u == v || m_options.only_known_rates
-                           ? PairWay()
-                           : pair_way(m_profile, from, to, transport);
+        PairWay pair =
+            m_options.only_known_rates ? PairWay() : pair_way(m_index, from, to, transport);
         if (pair.measured()) {
           ++sources[pair.source];
-        } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
-          pair.rate = *copied;
+        } else if (const Rate copied = pair_rate(from, to);
+                   copied.mid > 0 || !unsupported.contains({from, to})) {
+          pair.rate = copied;
           pair.source = "measured pair";
           pair.latency_s = pair.latency_s ? pair.latency_s : short_write(from, to);
         } else {
@@ -526,7 +526,7 @@ private:
       std::vector<const Cell*> cells;
       for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
         for (const Cell* const cell :
-             m_profile.select({.test = test, .from = *from, .to = *to, .direction = "two_way"})) {
+             m_index.select({.test = test, .from = *from, .to = *to, .direction = "two_way"})) {
           if (is_over(*cell, transport) && cell->p50 > 0) {
             cells.push_back(cell);
           }
@@ -581,7 +581,7 @@ private:
   /// A GPU sums at a rate that the profile may have, and a sum takes some time to start.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    const std::vector<const Cell*> cells = cells_of_sums(m_profile, k_gpu_reduce, id);
+    const std::vector<const Cell*> cells = cells_of_sums(m_index, k_gpu_reduce, id);
     if (const Rate rate = fastest(cells); rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {station("sums " + short_name(id), rate, k_gpu_reduce, "sums", short_name(id)), 1.0});
@@ -631,9 +631,8 @@ private:
         ways.resize(endpoint.link_switch ? 0 : 1); // a switch keeps no sum
       } else {
         for (const std::string& nic : m_nics) {
-          const bool direct =
-              !endpoint.memory && reaches_network(endpoint) &&
-              path_between(m_topology, endpoint.id, nic).path_class <= PathClass::pxb;
+          const bool direct = !endpoint.memory && reaches_network(endpoint) &&
+                              m_path(endpoint.id, nic, false).path_class <= PathClass::pxb;
           if (endpoint.memory || direct) {
             Uses uses;
             append(uses, way(endpoint.id, nic), m_options.network);
@@ -683,7 +682,7 @@ private:
     std::vector<std::string> nearest;
     std::pair<PathClass, std::size_t> least;
     for (const std::string& nic : m_nics) {
-      const Path path = path_between(m_topology, id, nic);
+      const Path path = m_path(id, nic, false);
       const std::pair distance(path.path_class, path.links.size());
       if (nearest.empty() || distance < least) {
         nearest.clear();
@@ -708,8 +707,8 @@ private:
   Uses nic_way(const std::string& from, const std::string& to, const std::string& nic) {
     Uses uses = way(from, to);
     const std::string& place = from == nic ? to : from;
-    const bool direct = m_memories.contains(place) ||
-                        path_between(m_topology, place, nic).path_class <= PathClass::pxb;
+    const bool direct =
+        m_memories.contains(place) || m_path(place, nic, false).path_class <= PathClass::pxb;
     if (const std::string memory = direct ? "" : nearest_memory(nic); !memory.empty()) {
       append(uses, m_memories.at(memory).write);
       append(uses, m_memories.at(memory).read);
@@ -721,7 +720,7 @@ private:
     std::string nearest;
     std::size_t fewest = 0;
     for (const auto& [memory, rates] : m_memories) {
-      const std::size_t links = path_between(m_topology, id, memory).links.size();
+      const std::size_t links = m_path(id, memory, false).links.size();
       if (nearest.empty() || links < fewest) {
         nearest = memory;
         fewest = links;
@@ -801,7 +800,7 @@ private:
                        "NUMA node to its topology, or name it in the roles",
                        m_profile.name, m_machine));
     }
-    m_rates.emplace(m_profile, m_machine, m_member, transport);
+    m_rates.emplace(m_index, m_machine, m_member, transport);
     m_nics = m_rates->nics();
     if (m_nics.empty()) {
       through_one_port("port ", m_rates->whole());
@@ -828,7 +827,7 @@ private:
       &enter = m_opened.enter.emplace_back();
       m_opened.distance.push_back(PathClass::self);
       for (const std::string& nic : nics_of(place)) {
-        m_opened.distance.back() = path_between(m_topology, place.id, nic).path_class;
+        m_opened.distance.back() = m_path(place.id, nic, false).path_class;
         const OpenedMachine::Port port = port_of(nic);
         leave.push_back(nic_way(place.id, nic, nic));
         append(leave.back(), {{port.out, 1.0}});
@@ -863,12 +862,13 @@ private:
   [[nodiscard]] bool share_switch(std::size_t v, std::size_t w) const {
     const Place& a = m_model.places[v];
     const Place& b = m_model.places[w];
-    return !a.memory && !b.memory &&
-           path_between(m_topology, a.id, b.id, true).path_class <= PathClass::pxb;
+    return !a.memory && !b.memory && m_path(a.id, b.id, true).path_class <= PathClass::pxb;
   }
 
+  const CellIndex& m_index;
   const Profile& m_profile;
   const Topology& m_topology;
+  PathOf m_path = paths_of(m_topology);
   const std::string& m_machine;
   std::string m_member; ///< which of the group's machines it is, where those have names
   const InsideOptions& m_options;
@@ -888,10 +888,10 @@ private:
 
 Network network_inside_machine(const Profile& profile, const std::string& machine,
                                const InsideOptions& options) {
-  return Builder(profile, machine, options).build();
+  return Builder(CellIndex(profile), machine, options).build();
 }
 
-OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
+OpenedMachine open_machine(const CellIndex& index, const OpenMachine& machine,
                            const std::string& transport) {
   InsideOptions options;
   options.workers = machine.workers;
@@ -900,9 +900,9 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   options.only_known_rates = machine.only_known_rates;
   options.every_nic = machine.every_nic;
   options.switches = machine.switches;
-  const MachineGroup* const group = group_named(profile, machine.group);
+  const MachineGroup* const group = group_named(index.profile(), machine.group);
   const bool named = group != nullptr && machine.number < group->members.size();
-  Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
+  Builder builder(index, machine.group, options, named ? group->members[machine.number] : "");
   if (machine.workers.empty() && machine.relays.empty()) {
     return builder.closed(machine.works, machine.port, transport);
   }

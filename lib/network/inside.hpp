@@ -28,7 +28,7 @@ struct OpenedMachine {
 
 /// Throws Error{input} where the group, an endpoint or the rate of a port is not known, or no place
 /// of the machine reaches the network.
-[[nodiscard]] OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
+[[nodiscard]] OpenedMachine open_machine(const CellIndex& index, const OpenMachine& machine,
                                          const std::string& transport);
 
 } // namespace reckon

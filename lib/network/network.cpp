@@ -6,12 +6,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace reckon {
 
 const MachineGroup* group_named(const Profile& profile, std::string_view id) {
   const auto it = std::ranges::find(profile.machines, id, &MachineGroup::id);
   return it == profile.machines.end() ? nullptr : &*it;
+}
+
+int common_lanes(int a, int b) {
+  constexpr int k_most = 64;
+  const int larger = std::max({a, b, 1});
+  const int all = std::lcm(std::max(a, 1), std::max(b, 1));
+  return all <= k_most ? all : larger;
 }
 
 std::vector<double> Network::root_shares() const {

@@ -212,6 +212,11 @@ struct PortOwner {
 [[nodiscard]] std::string fastest_transport(const Profile& profile,
                                             const std::set<PortOwner>& machines);
 
+/// Lanes, which take a machine's ports in turn, that serve machines of `a` and of `b` ports (below
+/// 1 as 1): a common multiple up to 64, beyond that the larger of the two, with ports of the other
+/// machine used unequally.
+[[nodiscard]] int common_lanes(int a, int b);
+
 /// The machines with their inside, joined by their NICs (where the topology has any that a place
 /// can reach, else the machine's port as a whole), the uplinks of their racks and the measured
 /// pairs (pair_curve()), each with its latency (pair_latency(), else cell `fabric_write_latency` of

@@ -18,7 +18,7 @@ namespace reckon {
 class NicRates {
 public:
   /// `machine`: a MachineGroup; `member`: which of its machines, where those have names.
-  NicRates(const Profile& profile, std::string machine, std::string member, std::string transport);
+  NicRates(const CellIndex& index, std::string machine, std::string member, std::string transport);
 
   /// The machine's NICs of known rate, in order.
   [[nodiscard]] const std::vector<std::string>& nics() const { return m_nics; }
@@ -42,7 +42,8 @@ private:
   [[nodiscard]] Rate measured_whole() const;
   [[nodiscard]] Rate sum() const;
 
-  const Profile& m_profile;
+  const CellIndex& m_index;
+  const Topology& m_topology;
   std::string m_machine, m_member, m_transport;
   std::vector<std::string> m_nics;
   std::map<std::string, Rate> m_ports;

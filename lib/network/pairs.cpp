@@ -16,14 +16,14 @@ namespace {
 
 /// Cells of a case from one machine to another with a value, in order of size; of the first
 /// transport that there is when `transport` is empty.
-std::vector<const Cell*> pair_cells(const Profile& profile, const char* test,
+std::vector<const Cell*> pair_cells(const CellIndex& index, const char* test,
                                     const std::string& from, const std::string& to,
                                     std::string_view transport, const char* direction) {
-  std::vector<const Cell*> cells = profile.select({.test = test,
-                                                   .from = from,
-                                                   .to = to,
-                                                   .transport = std::string(transport),
-                                                   .direction = direction});
+  std::vector<const Cell*> cells = index.select({.test = test,
+                                                 .from = from,
+                                                 .to = to,
+                                                 .transport = std::string(transport),
+                                                 .direction = direction});
   std::sort(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) {
     return a->key.transport != b->key.transport ? a->key.transport < b->key.transport
                                                 : a->key.bytes < b->key.bytes;
@@ -33,11 +33,10 @@ std::vector<const Cell*> pair_cells(const Profile& profile, const char* test,
   return cells;
 }
 
-const Cell* latency_cell(const Profile& profile, const std::string& from, const std::string& to,
+const Cell* latency_cell(const CellIndex& index, const std::string& from, const std::string& to,
                          std::string_view transport) {
   for (const auto& [a, b] : {std::pair(&from, &to), std::pair(&to, &from)}) {
-    const std::vector<const Cell*> cells =
-        pair_cells(profile, k_pair_latency, *a, *b, transport, "");
+    const std::vector<const Cell*> cells = pair_cells(index, k_pair_latency, *a, *b, transport, "");
     if (!cells.empty()) {
       return cells.front();
     }
@@ -48,14 +47,14 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
 /// Of one direction before both, in order of size; of streams of messages where those were measured
 /// by size. What passes while as much comes back passes by itself: where one way was found to be
 /// slower than that, it was disturbed.
-std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::string& from,
+std::vector<const Cell*> bandwidth_cells(const CellIndex& index, const std::string& from,
                                          const std::string& to, std::string_view transport) {
   const auto cells_of = [&](const char* direction) {
     std::vector<const Cell*> cells =
-        pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
+        pair_cells(index, k_pair_bandwidth, from, to, transport, direction);
     if (!cells.empty()) {
-      const std::vector<const Cell*> by_size = pair_cells(profile, k_pair_rate_by_size, from, to,
-                                                          cells.front()->key.transport, direction);
+      const std::vector<const Cell*> by_size =
+          pair_cells(index, k_pair_rate_by_size, from, to, cells.front()->key.transport, direction);
       cells.insert(cells.end(), by_size.begin(), by_size.end());
       std::ranges::stable_sort(cells, {}, [](const Cell* cell) { return cell->key.bytes; });
     }
@@ -76,18 +75,21 @@ std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::stri
 
 /// Of writes one way, else of messages, each of which is alone. Cells that say no direction are of
 /// such.
-std::vector<const Cell*> write_cells(const Profile& profile, const std::string& from,
+std::vector<const Cell*> write_cells(const CellIndex& index, const std::string& from,
                                      const std::string& to, std::string_view transport) {
   std::vector<const Cell*> cells;
   for (const char* const test : {k_pair_write, k_pair_time_by_size}) {
     if (cells.empty()) {
-      cells = pair_cells(profile, test, from, to, transport, "one_way");
+      cells = pair_cells(index, test, from, to, transport, "one_way");
     }
     if (cells.empty()) {
-      cells = pair_cells(profile, test, from, to, transport, "");
+      cells = pair_cells(index, test, from, to, transport, "");
       std::erase_if(cells, [](const Cell* cell) { return !cell->key.direction.empty(); });
     }
   }
+  // Of one size those with the fewest in flight, which come first.
+  const auto again = std::ranges::unique(cells, {}, [](const Cell* c) { return c->key.bytes; });
+  cells.erase(again.begin(), again.end());
   return cells;
 }
 
@@ -130,12 +132,12 @@ std::vector<std::string> pair_names(const Profile& profile,
   return names;
 }
 
-std::optional<double> pair_latency(const Profile& profile, const std::string& from,
+std::optional<double> pair_latency(const CellIndex& index, const std::string& from,
                                    const std::string& to, std::string_view transport) {
-  if (const Cell* const cell = latency_cell(profile, from, to, transport)) {
+  if (const Cell* const cell = latency_cell(index, from, to, transport)) {
     return cell->p50;
   }
-  const std::vector<const Cell*> cells = write_cells(profile, from, to, transport);
+  const std::vector<const Cell*> cells = write_cells(index, from, to, transport);
   if (cells.empty()) {
     return std::nullopt;
   }
@@ -147,7 +149,7 @@ std::optional<double> pair_latency(const Profile& profile, const std::string& fr
   return std::max(0.0, cells[0]->p50 - slope * bytes(0));
 }
 
-std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
+std::optional<Curve> pair_curve(const CellIndex& index, const std::string& from,
                                 const std::string& to, std::string_view transport,
                                 std::string* source) {
   const auto say = [&](std::string text) {
@@ -156,7 +158,7 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
     }
   };
   std::vector<CurvePoint> points;
-  const std::vector<const Cell*> writes = write_cells(profile, from, to, transport);
+  const std::vector<const Cell*> writes = write_cells(index, from, to, transport);
   if (!writes.empty()) {
     for (const Cell* cell : writes) {
       points.push_back({static_cast<double>(cell->key.bytes), cell->p50});
@@ -164,8 +166,8 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
     say(fmt::format("{} {} -> {}, {} sizes", writes.front()->key.test, from, to, writes.size()));
     return Curve(std::move(points));
   }
-  const Cell* const latency = latency_cell(profile, from, to, transport);
-  const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+  const Cell* const latency = latency_cell(index, from, to, transport);
+  const std::vector<const Cell*> rates = bandwidth_cells(index, from, to, transport);
   if (rates.empty() || latency == nullptr) {
     return std::nullopt;
   }
@@ -185,18 +187,18 @@ bool PairWay::slower_than(double bytes_per_s) const {
          });
 }
 
-PairWay pair_way(const Profile& profile, const std::string& from, const std::string& to,
+PairWay pair_way(const CellIndex& index, const std::string& from, const std::string& to,
                  std::string_view transport) {
   PairWay way;
-  way.latency_s = pair_latency(profile, from, to, transport);
+  way.latency_s = pair_latency(index, from, to, transport);
   std::string source;
-  if (const auto curve = pair_curve(profile, from, to, transport, &source)) {
+  if (const auto curve = pair_curve(index, from, to, transport, &source)) {
     way.source = source.substr(0, source.find(' '));
     way.latency_s = std::min(way.latency_s.value_or(0), curve->points().front().seconds);
     // With several writes in flight a way takes no longer for each than their rate says: what else
     // one alone takes is latency, of which on long ways the noise is as long as short writes.
     // Measured so at several sizes, they say it themselves.
-    const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+    const std::vector<const Cell*> rates = bandwidth_cells(index, from, to, transport);
     way.busy = busy_curve(rates);
     if (way.busy.points().size() < 2) {
       std::vector<std::pair<double, double>> busy;
@@ -211,15 +213,14 @@ PairWay pair_way(const Profile& profile, const std::string& from, const std::str
     way.rate = {rate, rate, rate};
     return way;
   }
-  for (const Cell* const cell :
-       profile.select({.test = k_pair_bandwidth, .from = from, .to = to})) {
+  for (const Cell* const cell : index.select({.test = k_pair_bandwidth, .from = from, .to = to})) {
     if (is_over(*cell, transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
         !way.measured()) {
       way.source = k_pair_bandwidth;
       way.rate = measured_rate(*cell);
     }
   }
-  const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+  const std::vector<const Cell*> rates = bandwidth_cells(index, from, to, transport);
   if (BusyCurve busy = busy_curve(rates); way.measured() && busy.points().size() > 1) {
     const double rate = busy.bytes_per_s();
     way.rate = {rate, rate, rate};

@@ -25,14 +25,14 @@ namespace reckon {
 /// `pair_bandwidth` (one_way, unless two_way of the same size is more) as latency + bytes / rate at
 /// 4 KiB to 16 MiB. lo and hi are the fastest sample and the slow tail. `transport` "" takes the
 /// first in the cells. nullopt where the profile has no such cells; `source` gets the cells' names.
-[[nodiscard]] std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
+[[nodiscard]] std::optional<Curve> pair_curve(const CellIndex& index, const std::string& from,
                                               const std::string& to, std::string_view transport,
                                               std::string* source = nullptr);
 
 /// Seconds of an empty write from `from` to `to`: cell `pair_latency` (of either direction),
 /// otherwise the intercept of the first two points of the pair's curve, not below 0; nullopt
 /// without both.
-[[nodiscard]] std::optional<double> pair_latency(const Profile& profile, const std::string& from,
+[[nodiscard]] std::optional<double> pair_latency(const CellIndex& index, const std::string& from,
                                                  const std::string& to, std::string_view transport);
 
 /// The profile's measurements of the way from one end of a pair to the other: of machines by the
@@ -54,7 +54,7 @@ struct PairWay {
 /// cells, with those of `pair_bandwidth_by_size`, have several sizes, they count (busy_curve()).
 /// Without a curve the rate is that of a `pair_bandwidth` cell that is not two_way, or of several
 /// sizes as with one. `transport` as for pair_curve().
-[[nodiscard]] PairWay pair_way(const Profile& profile, const std::string& from,
+[[nodiscard]] PairWay pair_way(const CellIndex& index, const std::string& from,
                                const std::string& to, std::string_view transport);
 
 } // namespace reckon

@@ -70,7 +70,7 @@ std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bo
                     "'{}' has one \"{}\"; say with --workers how many there are",
                     profile.name, first.id));
   }
-  return std::max<std::uint64_t>(2, first.cores);
+  return std::clamp<std::uint64_t>(first.cores, 2, 256); // that share memory, as movers have it
 }
 
 /// What the best strategy would give if machines that are idle served.

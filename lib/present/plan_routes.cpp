@@ -12,7 +12,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <ranges>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -32,22 +35,37 @@ namespace {
 /// gives to whom.
 std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents, std::size_t root,
                       char arrow = '<') {
-  std::vector<std::string> leaves, branches;
+  std::vector<std::vector<std::size_t>> children(parents.size());
   for (std::size_t r = 0; r < parents.size(); ++r) {
-    if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
-      std::string text = tree_text(plan, parents, r, arrow);
+    if (r != root && parents[r] >= 0) {
+      children[static_cast<std::size_t>(parents[r])].push_back(r);
+    }
+  }
+  std::vector<std::size_t> order{root}; // each behind its parent
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::vector<std::size_t>& next = children[order[i]];
+    order.insert(order.end(), next.begin(), next.end());
+  }
+  std::vector<std::string> texts(parents.size());
+  for (const std::size_t r : order | std::views::reverse) {
+    std::vector<std::string> leaves, branches;
+    for (const std::size_t child : children[r]) {
+      std::string text = std::exchange(texts[child], {});
       if (text.find(' ') == std::string::npos) {
         leaves.push_back(std::move(text));
       } else {
         branches.push_back("(" + text + ")");
       }
     }
+    std::vector<std::string> below = name_ranges(leaves);
+    below.insert(below.end(), std::make_move_iterator(branches.begin()),
+                 std::make_move_iterator(branches.end()));
+    texts[r] = place_text(plan, r);
+    if (!below.empty()) {
+      texts[r] += fmt::format(" {} {}", arrow, fmt::join(below, " "));
+    }
   }
-  std::vector<std::string> below = name_ranges(leaves);
-  below.insert(below.end(), branches.begin(), branches.end());
-  return below.empty()
-             ? place_text(plan, root)
-             : fmt::format("{} {} {}", place_text(plan, root), arrow, fmt::join(below, " "));
+  return texts[root];
 }
 
 /// "12.5 %".

@@ -121,6 +121,7 @@ Cell* own_port(Profile& profile, const std::string& machine, const std::string& 
 
 std::vector<KnownPair> known_pairs(const Profile& profile, const std::vector<std::string>& names,
                                    const std::vector<Flow>& flows, const std::string& transport) {
+  const CellIndex index(profile);
   std::vector<KnownPair> pairs;
   for (const Flow& flow : flows) {
     KnownPair pair{flow,
@@ -129,7 +130,7 @@ std::vector<KnownPair> known_pairs(const Profile& profile, const std::vector<std
                    {},
                    0};
     CellKey key{.test = k_pair_write, .from = pair.from, .to = pair.to, .transport = transport};
-    for (const Cell* cell : profile.select(key)) {
+    for (const Cell* cell : index.select(key)) {
       pair.writes.emplace(cell->key.bytes, *cell);
     }
     if (pair.writes.size() < 2) {
@@ -145,7 +146,7 @@ std::vector<KnownPair> known_pairs(const Profile& profile, const std::vector<std
                           static_cast<double>(long_bytes - short_bytes);
     pair.latency_s = std::max(0.0, short_write.p50 - byte_s * static_cast<double>(short_bytes));
     key.test = k_pair_latency;
-    for (const Cell* cell : profile.select(key)) {
+    for (const Cell* cell : index.select(key)) {
       pair.latency_s = cell->p50;
     }
     pairs.push_back(std::move(pair));

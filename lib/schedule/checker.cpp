@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/checker.hpp"
 
+#include "core/interrupt.hpp"
+#include "schedule/content.hpp"
 #include "schedule/in_place.hpp"
 #include "schedule/pieces.hpp"
 #include "schedule/reach.hpp"
@@ -22,7 +24,8 @@ namespace reckon {
 namespace {
 
 constexpr std::uint32_t k_none = 0xFFFFFFFFU;
-// What else than workers' gradients memory can hold, and be counted.
+// What else than workers' gradients memory can hold, and be counted; k_none stands for memory
+// nobody wrote.
 constexpr std::uint32_t k_converted =
     0x40000000U;                                ///< added to a worker: its gradient as it is sent
 constexpr std::uint32_t k_change = 0x80000000U; ///< and on: asynchronous steps, numbered
@@ -42,10 +45,6 @@ struct Access {
   bool commutes = false; ///< with others such of its lane, which runs them one at a time
 };
 
-/// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for
-/// memory nobody wrote.
-using Content = std::map<std::uint32_t, std::uint32_t>;
-
 using Memory = Pieces<Content>;
 
 class Checker {
@@ -57,6 +56,7 @@ public:
     for (const auto step :
          {&Checker::check_slices, &Checker::match_tags, &Checker::check_in_place, &Checker::order,
           &Checker::check_saved, &Checker::check_sums, &Checker::check_races}) {
+      stop_if_interrupted();
       if (m_result.ok()) { // each step relies on what the ones before it have proved
         (this->*step)();
       }
@@ -327,14 +327,10 @@ private:
     for (const Slice& source : lane_at(node).sources(op)) {
       const auto [rank, s] = locate(m_schedule, m_places[node].rank, source);
       const std::uint64_t from = s.offset;
-      m_memory[rank][s.buffer].visit(from, from + op.bytes,
-                                     [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                                       sums.change(b - from, e - from, [&](Content& sum) {
-                                         for (const auto& [worker, times] : content) {
-                                           sum[worker] += times;
-                                         }
-                                       });
-                                     });
+      m_memory[rank][s.buffer].visit(
+          from, from + op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+            sums.change(b - from, e - from, [&](Content& sum) { sum.add(content); });
+          });
     }
     return sums;
   }
@@ -350,7 +346,7 @@ private:
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
       const RankProgram& rank = m_schedule.ranks[r];
       if (m_schedule.worker[r]) {
-        m_all[r] = 1;
+        m_all.add(r);
       }
       for (std::uint32_t b = 0; b < rank.buffer_bytes.size(); ++b) {
         const bool gradient = b == rank.gradient_buffer && m_schedule.worker[r];
@@ -399,18 +395,17 @@ private:
     std::uint32_t worker = k_none;
     pieces_of(rank, lane_at(node).sources(op)[0], op.bytes,
               [&](std::uint64_t, std::uint64_t, const Content& content) {
-                const bool one = content.size() == 1 && content.begin()->second == 1 &&
-                                 content.begin()->first < m_schedule.worker.size();
-                if (!one || (worker != k_none && worker != content.begin()->first)) {
+                const std::uint32_t only = content.only().value_or(k_none);
+                if (only >= m_schedule.worker.size() || (worker != k_none && worker != only)) {
                   fault(node, "steps with something else than one worker's gradient");
                 } else {
-                  worker = content.begin()->first;
+                  worker = only;
                 }
               });
     const std::uint32_t step = m_changes[{rank, op.part, worker}]++;
     m_memory[rank][op.destination.buffer].change(
         op.destination.offset, op.destination.offset + op.bytes,
-        [&](Content& content) { ++content[k_change + worker * m_schedule.steps + step]; });
+        [&](Content& content) { content.add(k_change + worker * m_schedule.steps + step); });
   }
 
   /// destination = source - destination.
@@ -423,16 +418,9 @@ private:
                 pieces_of(rank, from, e - b,
                           [&](std::uint64_t from_b, std::uint64_t from_e, const Content& content) {
                             Content change = content;
-                            for (const auto& [what, times] : old) {
-                              const auto it = change.find(what);
-                              if (it == change.end() || it->second < times) {
-                                fault(node, "subtracts what is not there");
-                                return;
-                              }
-                              it->second -= times;
-                              if (it->second == 0) {
-                                change.erase(it);
-                              }
+                            if (!change.subtract(old)) {
+                              fault(node, "subtracts what is not there");
+                              return;
                             }
                             m_memory[rank][op.destination.buffer].set(
                                 b + from_b - from.offset, b + from_e - from.offset, change);
@@ -454,15 +442,15 @@ private:
     };
     pieces_of(rank, op.source, source_bytes(op),
               [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                Content converted;
-                for (const auto& [what, times] : content) {
-                  const bool fits = to ? what < k_converted : is_converted(what);
-                  if (!fits) {
+                for (const Content::Run& run : content.runs()) {
+                  if (to ? run.last >= k_converted : !is_converted(run.first)) {
                     fault(node, to ? "its source is no gradient" : "its source is not converted");
                   }
-                  converted[fits ? what ^ k_converted : what] += times;
                 }
-                m_memory[rank][op.destination.buffer].set(there(b), there(e), converted);
+                m_memory[rank][op.destination.buffer].set(
+                    there(b), there(e),
+                    to ? content.moved(0, k_converted - 1, k_converted)
+                       : content.moved(k_converted, k_change - 1, 0));
               });
   }
   static bool is_converted(std::uint32_t what) { return what >= k_converted && what < k_change; }
@@ -481,11 +469,11 @@ private:
     const auto step = [&](Slice at, std::uint32_t kind, std::string_view what) {
       m_memory[rank][at.buffer].change(at.offset, at.offset + op.bytes, [&](Content& content) {
         if (content != Content{{kind, 1}}) {
-          fault(node, content.count(k_step) != 0
+          fault(node, content.holds(k_step)
                           ? fmt::format("its {} have made a step already", what)
                           : fmt::format("there are no {} where it looks for them", what));
         }
-        ++content[k_step];
+        content.add(k_step);
       });
     };
     step(op.destination, k_parameters, "parameters");
@@ -502,11 +490,11 @@ private:
         const Located to = locate(m_schedule, m_places[node].rank, target);
         m_memory[to.rank][to.at.buffer].set(to.at.offset + b, to.at.offset + e, sum);
       }
-      for (const auto& [what, times] : sum) {
+      for (const Content::Run& run : sum.runs()) {
         const bool of_converted = op.dtype == DType::int32 || op.dtype == m_schedule.wire;
-        if (is_converted(what) != of_converted && what != k_none && times > 0) {
+        if (is_converted(run.first) != of_converted && run.first != k_none) {
           fault(node, fmt::format("adds {} as {}",
-                                  is_converted(what) ? "what was converted" : "gradients",
+                                  is_converted(run.first) ? "what was converted" : "gradients",
                                   name_of(op.dtype)));
         }
       }
@@ -524,6 +512,7 @@ private:
     for (const std::uint32_t node : m_order) {
       const Op& op = op_at(node);
       const std::uint32_t rank = m_places[node].rank;
+      stop_if_interrupted();
       if (op.kind == OpKind::await || op.bytes == 0) {
         continue;
       }
@@ -688,15 +677,13 @@ private:
                                           const Content& content) const {
     for (std::uint32_t w = 0; w < m_schedule.worker.size(); ++w) {
       for (std::uint32_t s = 0; m_schedule.worker[w] && s < m_schedule.steps; ++s) {
-        const auto it = content.find(k_change + w * m_schedule.steps + s);
-        const std::uint32_t times = it == content.end() ? 0 : it->second;
+        const std::uint32_t times = content.times(k_change + w * m_schedule.steps + s);
         if (times > 1 || (times == 0 && (latest || w == r))) {
           return fmt::format("hold step {} of worker {} {} times", s, w, times);
         }
       }
     }
-    const auto it = content.find(k_parameters);
-    return it == content.end() || it->second != 1 || content.count(k_none) != 0
+    return content.times(k_parameters) != 1 || content.holds(k_none)
                ? "are not the first ones and changes"
                : "";
   }
@@ -720,11 +707,9 @@ private:
                           run.gradient_offset + b - run.at.offset, wrong);
               }
             } else if (content != Content{{k_parameters, 1}, {k_step, 1}}) {
-              const auto it = content.find(k_step);
               end_fault("rank {}: parameter bytes [{}, {}) make {} steps instead of one", r,
                         run.gradient_offset + b - run.at.offset,
-                        run.gradient_offset + e - run.at.offset,
-                        it == content.end() ? 0 : it->second);
+                        run.gradient_offset + e - run.at.offset, content.times(k_step));
             }
           });
     }
@@ -748,7 +733,7 @@ private:
                   if (content != before_iteration(run.kept.array)) {
                     end_fault("rank {}: array {} from gradient byte {} is saved {}", r,
                               run.kept.array, run.kept.gradient_offset + (b - run.copy.offset),
-                              content.count(k_step) != 0 ? "after its step" : "wrong");
+                              content.holds(k_step) ? "after its step" : "wrong");
                   }
                 });
     }
@@ -768,17 +753,17 @@ private:
   /// "worker 2 0 times instead of every worker once".
   static std::string wrong_in(const Content& content, const Content& all) {
     std::vector<std::string> wrong;
-    for (const auto& [worker, times] : all) {
-      const auto it = content.find(worker);
-      if (it == content.end() || it->second != times) {
-        wrong.push_back(
-            fmt::format("worker {} {} times", worker, it == content.end() ? 0 : it->second));
+    for (const Content::Run& run : all.runs()) {
+      for (std::uint32_t worker = run.first; worker <= run.last; ++worker) {
+        if (content.times(worker) != run.times) {
+          wrong.push_back(fmt::format("worker {} {} times", worker, content.times(worker)));
+        }
       }
     }
-    if (content.count(k_none) != 0) {
+    if (content.holds(k_none)) {
       wrong.emplace_back("memory nobody wrote");
     }
-    if (content.count(k_parameters) != 0 || content.count(k_state) != 0) {
+    if (content.holds(k_parameters) || content.holds(k_state)) {
       wrong.emplace_back("parameters or optimizer states");
     }
     return fmt::format("{} instead of every worker once", fmt::join(wrong, ", "));

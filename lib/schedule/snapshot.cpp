@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace reckon {
@@ -205,6 +206,7 @@ public:
     } else if (std::any_of(m_schedule.ranks.begin(), m_schedule.ranks.end(),
                            [](const RankProgram& r) { return !r.saved.empty(); })) {
       check_copies();
+      check_peers_copies();
       check_cover();
     }
     return std::move(m_faults);
@@ -223,6 +225,10 @@ private:
       if (rank.kept != kept_runs(rank)) {
         fault("rank {}: its list of what it keeps is not what its ops step", r);
       }
+      std::set<std::uint32_t> kept_buffers{k_gradient_buffer};
+      for (const KeptRun& run : rank.kept) {
+        kept_buffers.insert(run.at.buffer);
+      }
       std::map<Slice, std::pair<const SavedRun*, int>> copies; // with how often each is made
       for (const SavedRun& run : rank.saved) {
         const auto kept = m_kept[r].find(run.kept.at, run.kept.bytes);
@@ -231,9 +237,7 @@ private:
           fault("rank {}: what it saves of array {} from gradient byte {} is not kept there", r,
                 run.kept.array, run.kept.gradient_offset);
         }
-        if (std::any_of(rank.kept.begin(), rank.kept.end(), [&](const KeptRun& k) {
-              return k.at.buffer == run.copy.buffer || run.copy.buffer == k_gradient_buffer;
-            })) {
+        if (!rank.kept.empty() && kept_buffers.contains(run.copy.buffer)) {
           fault("rank {}: saves into buffer {}, which has another use", r, run.copy.buffer);
         }
         copies.emplace(run.copy, std::pair(&run, 0));
@@ -260,10 +264,8 @@ private:
 
   void count_copies(std::uint32_t r, std::map<Slice, std::pair<const SavedRun*, int>>& copies) {
     const RankProgram& rank = m_schedule.ranks[r];
-    const auto is_copy = [&](Slice at) {
-      return std::any_of(rank.saved.begin(), rank.saved.end(),
-                         [&](const SavedRun& s) { return s.copy.buffer == at.buffer; });
-    };
+    const std::set<std::uint32_t> buffers = buffers_of_copies(r);
+    const auto is_copy = [&](Slice at) { return buffers.contains(at.buffer); };
     for (std::uint32_t l = 0; l < rank.lanes.size(); ++l) {
       for (std::uint32_t o = 0; o < rank.lanes[l].ops().size(); ++o) {
         const Op& op = rank.lanes[l].ops()[o];
@@ -286,11 +288,28 @@ private:
         }
       }
     }
+  }
+
+  [[nodiscard]] std::set<std::uint32_t> buffers_of_copies(std::uint32_t r) const {
+    std::set<std::uint32_t> buffers;
+    for (const SavedRun& run : m_schedule.ranks[r].saved) {
+      buffers.insert(run.copy.buffer);
+    }
+    return buffers;
+  }
+
+  /// No rank writes to where another saves.
+  void check_peers_copies() {
+    std::vector<std::set<std::uint32_t>> copies;
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      copies.push_back(buffers_of_copies(r));
+    }
     for (std::uint32_t from = 0; from < m_schedule.ranks.size(); ++from) {
       for (const LaneProgram& lane : m_schedule.ranks[from].lanes) {
         for (const Op& op : lane.ops()) {
-          if (op.kind == OpKind::write && op.peer == r && op.bytes > 0 && is_copy(op.destination)) {
-            fault("rank {}: rank {} writes to where it saves", r, from);
+          if (op.kind == OpKind::write && op.bytes > 0 && op.peer < copies.size() &&
+              copies[op.peer].contains(op.destination.buffer)) {
+            fault("rank {}: rank {} writes to where it saves", op.peer, from);
           }
         }
       }
@@ -319,8 +338,10 @@ private:
       }
       for (const DTypeRun& run : m_schedule.runs) {
         std::uint64_t next = run.offset_bytes;
-        for (const Stretch& s : stretches) {
-          next = s.begin <= next ? std::max(next, s.end) : next;
+        auto s = std::ranges::upper_bound(stretches, next, {}, &Stretch::begin);
+        s = s == stretches.begin() ? s : std::prev(s); // they do not overlap
+        for (; s != stretches.end() && s->begin <= next; ++s) {
+          next = std::max(next, s->end);
         }
         if (next < run.offset_bytes + run.bytes) {
           fault("array {}: gradient byte {} is not saved", array, next);

@@ -6,62 +6,69 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace reckon {
 namespace {
 
+double tie_term_of(std::size_t ties) {
+  const auto t = static_cast<double>(ties);
+  return t * t * t - t;
+}
+
+/// Where the values that equal one lie among ascending ones.
+struct Equal {
+  std::size_t below = 0, ties = 0;
+};
+
+Equal equal_to(double value, const std::vector<double>& ascending) {
+  const auto found = std::ranges::equal_range(ascending, value);
+  return {static_cast<std::size_t>(found.begin() - ascending.begin()), found.size()};
+}
+
+/// Of a's samples and b's together.
 struct Ranked {
-  std::vector<std::size_t>
-      doubled_ranks;             ///< 2 x mid-rank of every sample, a's and b's together: integers
-  std::size_t doubled_sum_a = 0; ///< 2 x rank sum of a
+  std::size_t doubled_sum_a = 0; ///< 2 x rank sum of a, ties by their mid-rank: an integer
   double tie_term = 0;           ///< sum over ties of t^3 - t
 };
 
-Ranked rank_together(std::span<const double> a, std::span<const double> b) {
-  struct Item {
-    double value;
-    bool from_a;
-  };
-  std::vector<Item> items;
-  items.reserve(a.size() + b.size());
-  for (const double x : a) {
-    items.push_back({x, true});
-  }
-  for (const double x : b) {
-    items.push_back({x, false});
-  }
-  if (std::ranges::any_of(items, [](const Item& i) { return std::isnan(i.value); })) {
-    fail(ErrorKind::internal, "rank test: a sample is not a number");
-  }
-  std::ranges::sort(items, {}, &Item::value);
-  Ranked ranked;
-  for (std::size_t first = 0; first < items.size();) {
-    std::size_t last = first + 1;
-    while (last < items.size() && items[last].value == items[first].value) {
-      ++last;
-    }
-    const std::size_t doubled = first + 1 + last; // ranks first+1 .. last have this mean, doubled
-    const auto ties = static_cast<double>(last - first);
-    ranked.tie_term += ties * ties * ties - ties;
-    for (; first < last; ++first) {
-      ranked.doubled_ranks.push_back(doubled);
-      ranked.doubled_sum_a += items[first].from_a ? doubled : 0;
-    }
+Ranked rank_together(const RankedSamples& a, const RankedSamples& b) {
+  Ranked ranked{.tie_term = b.tie_term};
+  const std::vector<double>& own = a.values;
+  for (std::size_t first = 0; first < own.size();) {
+    const std::size_t ties = equal_to(own[first], own).ties;
+    const Equal others = equal_to(own[first], b.values);
+    // Of the ranks below + 1 to below + ties, each has the mean.
+    ranked.doubled_sum_a += ties * (2 * (first + others.below) + ties + others.ties + 1);
+    ranked.tie_term += tie_term_of(ties + others.ties) - tie_term_of(others.ties);
+    first += ties;
   }
   return ranked;
 }
 
+/// 2 x mid-rank of every sample, a's and b's together: integers.
+std::vector<std::size_t> doubled_ranks(const RankedSamples& a, const RankedSamples& b) {
+  std::vector<double> all = a.values;
+  all.insert(all.end(), b.values.begin(), b.values.end());
+  std::ranges::sort(all);
+  std::vector<std::size_t> ranks;
+  for (const double value : all) {
+    const Equal equal = equal_to(value, all);
+    ranks.push_back(2 * equal.below + equal.ties + 1);
+  }
+  return ranks;
+}
+
 /// Counts, for every doubled rank sum, the ways to choose `n_a` of the samples. All counts are
 /// below C(40, 20) = 1.4e11, so doubles hold them exactly.
-double exact_p_value(const Ranked& ranked, std::size_t n_a) {
-  std::size_t top = 0;
-  for (const std::size_t r : ranked.doubled_ranks) {
-    top += r;
-  }
+double exact_p_value(const std::vector<std::size_t>& doubled_ranks, std::size_t doubled_sum_a,
+                     std::size_t n_a) {
+  const std::size_t top = std::accumulate(doubled_ranks.begin(), doubled_ranks.end(), 0UL);
   std::vector<std::vector<double>> ways(n_a + 1, std::vector<double>(top + 1, 0.0));
   ways[0][0] = 1;
-  for (const std::size_t r : ranked.doubled_ranks) {
+  for (const std::size_t r : doubled_ranks) {
     for (std::size_t chosen = n_a; chosen >= 1; --chosen) {
       for (std::size_t sum = top; sum >= r; --sum) {
         ways[chosen][sum] += ways[chosen - 1][sum - r];
@@ -74,8 +81,8 @@ double exact_p_value(const Ranked& ranked, std::size_t n_a) {
   for (std::size_t sum = 0; sum <= top; ++sum) {
     const double w = ways[n_a][sum];
     all += w;
-    below += sum <= ranked.doubled_sum_a ? w : 0;
-    above += sum >= ranked.doubled_sum_a ? w : 0;
+    below += sum <= doubled_sum_a ? w : 0;
+    above += sum >= doubled_sum_a ? w : 0;
   }
   return std::min(1.0, 2 * std::min(below, above) / all);
 }
@@ -103,22 +110,39 @@ double smallest_p_value(std::size_t n_a, std::size_t n_b) {
 
 } // namespace
 
-std::optional<double> rank_test(std::span<const double> a, std::span<const double> b,
+RankedSamples::RankedSamples(std::vector<double> samples) : values(std::move(samples)) {
+  if (std::ranges::any_of(values, [](double x) { return std::isnan(x); })) {
+    fail(ErrorKind::internal, "rank test: a sample is not a number");
+  }
+  std::ranges::sort(values);
+  for (std::size_t first = 0; first < values.size();) {
+    const std::size_t ties = equal_to(values[first], values).ties;
+    tie_term += tie_term_of(ties);
+    first += ties;
+  }
+}
+
+std::optional<double> rank_test(std::span<const double> samples, const RankedSamples& b,
                                 double alpha) {
   constexpr std::size_t k_most_exact = 40;
-  if (a.empty() || b.empty() || smallest_p_value(a.size(), b.size()) > alpha) {
+  const std::size_t n_a = samples.size(), n_b = b.values.size();
+  if (n_a == 0 || n_b == 0 || smallest_p_value(n_a, n_b) > alpha) {
     return std::nullopt;
   }
+  const RankedSamples a({samples.begin(), samples.end()});
   const Ranked ranked = rank_together(a, b);
-  if (a.size() + b.size() <= k_most_exact) {
-    const auto [a_low, a_high] = std::ranges::minmax(a);
-    const auto [b_low, b_high] = std::ranges::minmax(b);
-    if (a_high < b_low || b_high < a_low) {
-      return smallest_p_value(a.size(), b.size()); // nothing is more uneven
-    }
-    return exact_p_value(ranked, a.size());
+  if (n_a + n_b > k_most_exact) {
+    return normal_p_value(ranked, static_cast<double>(n_a), static_cast<double>(n_b));
   }
-  return normal_p_value(ranked, static_cast<double>(a.size()), static_cast<double>(b.size()));
+  if (a.values.back() < b.values.front() || b.values.back() < a.values.front()) {
+    return smallest_p_value(n_a, n_b); // nothing is more uneven
+  }
+  return exact_p_value(doubled_ranks(a, b), ranked.doubled_sum_a, n_a);
+}
+
+std::optional<double> rank_test(std::span<const double> a, std::span<const double> b,
+                                double alpha) {
+  return rank_test(a, RankedSamples({b.begin(), b.end()}), alpha);
 }
 
 } // namespace reckon

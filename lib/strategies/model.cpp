@@ -279,11 +279,11 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   }
   std::set<std::string> missing;
   std::map<std::string, Rate> published; // by machine or member: ranks of a group have the same
-  const auto port_of = [&](const std::string& id) {
+  const auto port_of = [&, index = CellIndex(profile)](const std::string& id) {
     const auto [at, added] = published.emplace(id, Rate{});
     if (added && !id.empty()) {
       for (const Cell* cell :
-           profile.select({.test = k_port_bandwidth, .from = id, .transport = m_transport})) {
+           index.select({.test = k_port_bandwidth, .from = id, .transport = m_transport})) {
         at->second = cell->p50 > at->second.mid ? measured_rate(*cell) : at->second;
       }
     }
@@ -407,7 +407,7 @@ void CostModel::read_single_ports(const Profile& profile) {
       rank.ports.push_back(id);
       rank.single_port_bytes_per_s.push_back(bytes_per_s);
     }
-    m_ports = std::lcm(m_ports, static_cast<int>(rank.ports.size()));
+    m_ports = common_lanes(m_ports, static_cast<int>(rank.ports.size()));
     for (const Cell* cell : profile.select(
              {.test = k_port_bandwidth, .from = rank.machine, .transport = m_transport})) {
       constexpr double k_near = 0.9;

@@ -2,6 +2,7 @@
 #include "strategies/ring_order.hpp"
 
 #include "core/indices.hpp"
+#include "core/interrupt.hpp"
 #include "stats/random.hpp"
 
 #include <algorithm>
@@ -44,6 +45,7 @@ public:
 
   /// `order`: of places among the workers.
   [[nodiscard]] Cost cost(const std::vector<std::size_t>& order) {
+    stop_if_interrupted();
     Cost cost;
     for (std::size_t i = 0; i < order.size(); ++i) {
       add(order[i], order[(i + 1) % order.size()], 1);

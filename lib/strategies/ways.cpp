@@ -65,12 +65,9 @@ void Ways::set_lanes(int lanes) {
   }
 }
 
-Curve Ways::curve(std::size_t from, std::size_t to, std::string* source) const {
-  if (!m_places) {
-    return write_curve(m_profile, *m_model, from, to, source);
-  }
-  const Between ways = between(0);
-  return place_curve(m_profile, *m_places, ways.network, from, to, source);
+CurveOf Ways::curves() const {
+  return m_places ? place_curves(m_profile, *m_places, between(0).network)
+                  : write_curves(m_profile, *m_model);
 }
 
 void Ways::connect_machines(const CostModel::WhatIf& what_if) {
@@ -200,6 +197,7 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
     machines.push_back(r.machine);
   }
   const std::vector<std::string> names = pair_names(m_profile, machines);
+  const CellIndex index(m_profile);
   std::size_t guessed = 0;
   for (const std::size_t client : clients) {
     for (const std::size_t device : devices) {
@@ -207,9 +205,9 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
                       .from = names[client],
                       .to = names[device],
                       .transport = m_model->transport()};
-      const bool written = !m_profile.select(pattern).empty();
+      const bool written = !index.select(pattern).empty();
       pattern.test = k_pair_bandwidth;
-      const std::vector<const Cell*> rates = m_profile.select(pattern);
+      const std::vector<const Cell*> rates = index.select(pattern);
       guessed += !written && !rates.empty() && rates.front()->status != CellStatus::published;
     }
   }

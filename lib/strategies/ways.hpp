@@ -8,6 +8,7 @@
 #include "strategies/planner.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,10 @@
 #include <vector>
 
 namespace reckon {
+
+/// The time of one write between two ranks, by its size; the string gets the source, a case of the
+/// profile first.
+using CurveOf = std::function<Curve(std::size_t from, std::size_t to, std::string* source)>;
 
 /// A network, and the place of each rank in it.
 struct Places {
@@ -63,8 +68,8 @@ public:
   void set_least(LeastTime least) { m_least = std::move(least); }
   /// The order in which stations between places are named (Between::named_first).
   void set_named_first(std::vector<std::size_t> stations) { m_named_first = std::move(stations); }
-  /// The curve of one write between two ranks; `source` gets the cells behind it.
-  [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
+  /// The curves of one write between two ranks. These ways must outlive them.
+  [[nodiscard]] CurveOf curves() const;
   /// For writes of about `part_bytes`.
   [[nodiscard]] Between between(double part_bytes) const;
   [[nodiscard]] OpCost op_cost(double part_bytes) const;

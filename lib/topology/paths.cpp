@@ -10,6 +10,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 namespace reckon {
@@ -52,6 +53,12 @@ public:
       m_parent[&o] = parent == m_by_id.end() ? nullptr : parent->second;
       if (parent != m_by_id.end()) {
         m_children[parent->second].push_back(&o);
+      }
+    }
+    for (const PeerLink& link : topology.links) {
+      if (link.kind != PeerLinkKind::socket) {
+        const Object *const a = find(link.from), *const b = find(link.to);
+        m_joined[ordered(a, b)] += link.count;
       }
     }
   }
@@ -266,14 +273,13 @@ public:
 
 private:
   [[nodiscard]] int joined(const Object& a, const Object& b) const {
-    int count = 0;
-    for (const PeerLink& link : m_topology.links) {
-      if (link.kind != PeerLinkKind::socket &&
-          ((link.from == a.id && link.to == b.id) || (link.from == b.id && link.to == a.id))) {
-        count += link.count;
-      }
-    }
-    return count;
+    const auto found = m_joined.find(ordered(&a, &b));
+    return found == m_joined.end() ? 0 : found->second;
+  }
+
+  using Ends = std::pair<const Object*, const Object*>;
+  static Ends ordered(const Object* a, const Object* b) {
+    return std::less<>()(b, a) ? Ends(b, a) : Ends(a, b);
   }
 
   static void append(Path& path, const Chain& way) {
@@ -306,6 +312,7 @@ private:
   std::unordered_map<std::string_view, const Object*> m_by_id;
   std::unordered_map<const Object*, const Object*> m_parent;
   std::unordered_map<const Object*, Chain> m_children;
+  std::map<Ends, int> m_joined; ///< peer links
 };
 
 Chain endpoints(const Walker& walker, std::string_view machine) {
@@ -345,8 +352,14 @@ std::string Path::text() const {
 
 Path path_between(const Topology& topology, std::string_view from, std::string_view to,
                   bool without_peer_links) {
-  const Walker walker(topology);
-  return walker.path(walker.at(from), walker.at(to), without_peer_links);
+  return paths_of(topology)(from, to, without_peer_links);
+}
+
+PathOf paths_of(const Topology& topology) {
+  return [walker = std::make_shared<const Walker>(topology)](
+             std::string_view from, std::string_view to, bool without_peer_links) {
+    return walker->path(walker->at(from), walker->at(to), without_peer_links);
+  };
 }
 
 bool in_one_machine(const Topology& topology, std::string_view from, std::string_view to) {

@@ -3,6 +3,7 @@
 
 #include "topology/topology.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,11 @@ struct Path {
 /// topology lacks and for endpoints of two machines.
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
+
+/// path_between() for many pairs. `topology` must outlive it and not change.
+using PathOf =
+    std::function<Path(std::string_view from, std::string_view to, bool without_peer_links)>;
+[[nodiscard]] PathOf paths_of(const Topology& topology);
 
 /// Whether path_between() finds one: both are objects of one machine.
 [[nodiscard]] bool in_one_machine(const Topology& topology, std::string_view from,

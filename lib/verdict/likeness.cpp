@@ -52,7 +52,7 @@ double tolerance_of(const Group& group) {
 }
 
 /// Whether the samples of a cell do not tell it from those of others, one of `group` cells.
-bool is_noise(const Cell& cell, const std::vector<double>& others, std::size_t group) {
+bool is_noise(const Cell& cell, const RankedSamples& others, std::size_t group) {
   const double alpha = k_alpha / static_cast<double>(group);
   const auto p = rank_test(cell.samples, others, alpha);
   return p ? *p >= alpha : cell.status == CellStatus::noisy;
@@ -287,8 +287,9 @@ private:
         healthy.insert(healthy.end(), cell->samples.begin(), cell->samples.end());
       }
     }
+    const RankedSamples ranked(std::move(healthy));
     for (std::size_t i = 0; i < group.size(); ++i) {
-      if (is_slow(group[i]) && is_noise(*group[i], healthy, group.size())) {
+      if (is_slow(group[i]) && is_noise(*group[i], ranked, group.size())) {
         rates[i].rate = expected;
       }
     }
@@ -443,14 +444,16 @@ OddOnes odd_cells(const std::vector<const Cell*>& group) {
     values.push_back(goodness(*cell));
   }
   OddOnes odd = odd_ones(values, tolerance_of(group));
+  const std::set<std::size_t> is_odd(odd.places.begin(), odd.places.end());
   std::vector<double> others;
   for (std::size_t i = 0; i < group.size(); ++i) {
-    if (std::ranges::find(odd.places, i) == odd.places.end()) {
+    if (!is_odd.contains(i)) {
       others.insert(others.end(), group[i]->samples.begin(), group[i]->samples.end());
     }
   }
+  const RankedSamples ranked(std::move(others));
   std::erase_if(odd.places,
-                [&](std::size_t i) { return is_noise(*group[i], others, group.size()); });
+                [&](std::size_t i) { return is_noise(*group[i], ranked, group.size()); });
   return odd;
 }
 

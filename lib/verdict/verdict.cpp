@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -218,18 +220,29 @@ void check_requirements(const Profile& profile, const Requirements& requirements
   }
 }
 
+/// By test and key, as differences name cells: the cell's profile and key.
+using CellsByText =
+    std::map<std::pair<std::string, std::string>, std::pair<const Profile*, const CellKey*>>;
+
+CellsByText cells_by_text(const std::vector<const Profile*>& profiles) {
+  CellsByText cells;
+  for (const Profile* const profile : profiles) {
+    for (const Cell& cell : profile->cells) {
+      cells.try_emplace({cell.key.test, cell.key.text()}, profile, &cell.key);
+    }
+  }
+  return cells;
+}
+
 /// Where a difference is, and in what: a cell's places and setting, a part of the topology and its
 /// property, else what the comparison calls it.
 std::pair<std::string, std::string> place_and_what(const Difference& d, const Profile& profile,
-                                                   const Profile& baseline) {
-  for (const Profile* in : {&profile, &baseline}) {
-    for (const Cell& cell : in->cells) {
-      if (cell.key.test == d.group && cell.key.text() == d.where) {
-        const std::string place =
-            to_place(shown_place(*in, cell.key.from), shown_place(*in, cell.key.to));
-        return {place.empty() ? profile.name : place, setting_of(cell.key)};
-      }
-    }
+                                                   const Profile& baseline,
+                                                   const CellsByText& cells) {
+  if (const auto found = cells.find({d.group, d.where}); found != cells.end()) {
+    const auto& [in, key] = found->second;
+    const std::string place = to_place(shown_place(*in, key->from), shown_place(*in, key->to));
+    return {place.empty() ? profile.name : place, setting_of(*key)};
   }
   constexpr std::string_view k_topology = "topology/";
   if (!d.where.starts_with(k_topology)) {
@@ -271,11 +284,12 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
       ++follow[d.follows_from];
     }
   }
+  const CellsByText cells = cells_by_text({&profile, &baseline});
   for (const Difference& d : comparison.differences) {
     if (got_worse(d) && !is_consequence(d)) {
       const double a = d.before.number.value_or(0);
       const double b = d.after.number.value_or(0);
-      auto [place, what] = place_and_what(d, profile, baseline);
+      auto [place, what] = place_and_what(d, profile, baseline, cells);
       verdict.findings.push_back({.kind = FindingKind::baseline,
                                   .place = std::move(place),
                                   .what = std::move(what),
@@ -312,14 +326,20 @@ void check_memory(const Profile& profile, Verdict& verdict) {
   }
 }
 
-/// Whether a place is another, or a pair that has it as an end.
-bool is_at(const std::string& place, const std::string& other) {
-  return place == other || place.starts_with(other + " -> ") || place.ends_with(" -> " + other);
+/// A place, and of a pair both ends.
+std::vector<std::string> place_and_ends(const std::string& place) {
+  constexpr std::string_view k_to = " -> ";
+  std::vector<std::string> places{place};
+  for (std::size_t at = 0; (at = place.find(k_to, at)) != place.npos; at += k_to.size()) {
+    places.push_back(place.substr(0, at));
+    places.push_back(place.substr(at + k_to.size()));
+  }
+  return places;
 }
 
-/// Whether `finding` is told of together with `known`, which is at least as serious: measured where
-/// a link is found wanting, or with a place that is slow; or of one place and kind. Links,
-/// settings and requirements are told of one by one.
+/// Whether `finding` is told of together with `known`, which is at least as serious, and of its
+/// place or one of its ends: measured where a link is found wanting, or with a place that is slow;
+/// or of one place and kind. Links, settings and requirements are told of one by one.
 bool goes_with(const Finding& finding, const Finding& known) {
   if (finding.kind == FindingKind::link || finding.kind == FindingKind::setting ||
       finding.kind == FindingKind::requirement) {
@@ -329,8 +349,7 @@ bool goes_with(const Finding& finding, const Finding& known) {
   if (finding.kind == FindingKind::suspect && known.kind == FindingKind::suspect) {
     return finding.place == known.place;
   }
-  return (cause && is_at(finding.place, known.place)) ||
-         (known.kind == finding.kind && known.place == finding.place);
+  return cause || (known.kind == finding.kind && known.place == finding.place);
 }
 
 /// Causes before what follows from them, the worst first.
@@ -342,16 +361,23 @@ void fold(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
   std::vector<Finding> kept;
+  std::map<std::string, std::vector<std::size_t>> kept_of; // by place
   for (Finding& finding : findings) {
-    const auto cause =
-        std::ranges::find_if(kept, [&](const Finding& known) { return goes_with(finding, known); });
-    const bool twice = std::ranges::any_of(kept, [&](const Finding& known) {
-      return known.kind == finding.kind && known.place == finding.place &&
-             known.what == finding.what;
-    });
-    if (cause != kept.end()) {
-      cause->others += 1 + finding.others;
+    std::optional<std::size_t> cause;
+    bool twice = false;
+    for (const std::string& place : place_and_ends(finding.place)) {
+      for (const std::size_t i : kept_of[place]) {
+        const Finding& known = kept[i];
+        if (goes_with(finding, known)) {
+          cause = std::min(cause.value_or(i), i);
+        }
+        twice |= known.kind == finding.kind && place == finding.place && known.what == finding.what;
+      }
+    }
+    if (cause) {
+      kept[*cause].others += 1 + finding.others;
     } else if (!twice) {
+      kept_of[finding.place].push_back(kept.size());
       kept.push_back(std::move(finding));
     }
   }

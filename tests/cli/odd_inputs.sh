@@ -11,6 +11,7 @@ printf 'name,elements,dtype\nw,4294967296,fp32\n' > whole.csv
 ok plan -p byteps-cluster -m whole.csv --strategy ps_noncolocated --workers 2 --servers 1 --part-bytes 4GiB --reduction fixed:32 -o whole.json
 ok run whole.json --check
 refused 'at least 64 bytes' plan -p byteps-cluster --workers 4 --servers 4 --strategy coarse --part-bytes 0 -m small.csv -o none.json
+refused '4096 or less' plan -p ace-torus --strategy torus --shape 32x32x16 -m small.csv -o none.json
 refused 'less than' plan -p byteps-cluster -m small.csv --workers 4 --port-bandwidth 1e-310B/s -o none.json
 
 # Ids that do not begin with the machine's, reasons with a '#', a size of 0, a tree of bridges, rates that nothing has.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long planning takes: reading the profile and the workload is not counted, writing the plan's
 // text is.
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
+#include "network/network.hpp"
 #include "planning/request.hpp"
 #include "present/document_text.hpp"
+#include "schedule/checker.hpp"
 #include "strategies/default_roles.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/lower.hpp"
@@ -201,6 +204,69 @@ void lower_resnet50_on_8_and_8(benchmark::State& state) {
   }
 }
 BENCHMARK(lower_resnet50_on_8_and_8)->Unit(benchmark::kMillisecond);
+
+/// Machines of which each pair was measured, from the cells on to the network's ways.
+void measured_pairs(benchmark::State& state) {
+  Profile profile;
+  profile.machines.push_back({.id = "m0", .count = static_cast<std::uint64_t>(state.range(0))});
+  MachineGroup& group = profile.machines.front();
+  profile.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  const auto add = [&](const CellKey& key, const char* unit, double value) {
+    Cell& cell = profile.cells.emplace_back();
+    cell.key = key;
+    cell.unit = unit;
+    cell.status = CellStatus::published;
+    cell.min = cell.p50 = cell.p99 = cell.max = value;
+  };
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    group.members.push_back("node" + std::to_string(i));
+  }
+  std::vector<OpenMachine> machines;
+  for (const std::string& from : group.members) {
+    add({.test = k_port_bandwidth, .from = from}, "bytes_per_second", 1e9);
+    machines.push_back({.group = "m0", .number = machines.size(), .works = true});
+    for (const std::string& to : group.members) {
+      if (from != to) {
+        add({.test = k_pair_latency, .from = from, .to = to}, "seconds", 20e-6);
+        add({.test = k_pair_bandwidth, .from = from, .to = to}, "bytes_per_second", 1e9);
+      }
+    }
+  }
+  for ([[maybe_unused]] auto _ : state) {
+    benchmark::DoNotOptimize(network_between_machines(profile, machines, ""));
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(measured_pairs)
+    ->RangeMultiplier(2)
+    ->Range(32, 256)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity(benchmark::oNSquared);
+
+/// The proof of a ring's sums: ops, and so memory, grow with the square of the ranks.
+void proof_of_a_ring(benchmark::State& state) {
+  PlanOptions options;
+  options.strategy = "ring";
+  options.part_bytes = 4'194'304;
+  const auto ranks = static_cast<std::uint64_t>(state.range(0));
+  const Plan made = make_plan({cluster(),
+                               tensors(1, 1'048'576 * ranks),
+                               default_roles(cluster(), ranks, 0, 0),
+                               {"p", ""},
+                               {"w", ""},
+                               std::nullopt},
+                              options);
+  const Schedule schedule = lower(made);
+  for ([[maybe_unused]] auto _ : state) {
+    benchmark::DoNotOptimize(check(schedule));
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(proof_of_a_ring)
+    ->RangeMultiplier(2)
+    ->Range(32, 256)
+    ->Unit(benchmark::kMillisecond)
+    ->Complexity();
 
 } // namespace
 } // namespace reckon

@@ -140,8 +140,14 @@ private:
   /// With a copy at each place that holds a value.
   [[nodiscard]] Json whole(const Value& value, int depth) {
     constexpr int k_deepest = 64;
-    constexpr std::size_t k_most_values = 5'000'000;
+    constexpr std::size_t k_most_values = 5'000'000, k_most_bytes = std::size_t{1} << 30U;
     if (depth > k_deepest || ++m_copied > k_most_values) {
+      refuse_damage();
+    }
+    if (const auto* const text = value.scalar.get_ptr<const std::string*>()) {
+      m_copied_bytes += text->size();
+    }
+    if (m_copied_bytes > k_most_bytes) {
       refuse_damage();
     }
     Json out = value.scalar;
@@ -161,7 +167,7 @@ private:
 
   std::string_view m_bytes;
   const std::string& m_file;
-  std::size_t m_at = 0, m_opcode_at = 0, m_copied = 0;
+  std::size_t m_at = 0, m_opcode_at = 0, m_copied = 0, m_copied_bytes = 0;
   std::deque<Value> m_values; ///< all that were made
   std::vector<Value*> m_stack;
   std::vector<std::size_t> m_marks;

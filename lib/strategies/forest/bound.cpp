@@ -81,7 +81,11 @@ private:
 
 class Bounds {
 public:
-  explicit Bounds(const Network& model) : m_model(model) {}
+  explicit Bounds(const Network& model) : m_model(model), m_next(model.nodes) {
+    for (const GraphLink& link : model.links) {
+      m_next[link.from].push_back(link.to);
+    }
+  }
 
   [[nodiscard]] NetworkBound best() {
     busy_already();
@@ -219,10 +223,10 @@ private:
     while (!queue.empty()) {
       const std::size_t at = queue.front();
       queue.pop();
-      for (const GraphLink& link : m_model.links) {
-        if (link.from == at && link.to != node && !seen[link.to]) {
-          seen[link.to] = true;
-          queue.push(link.to);
+      for (const std::size_t to : m_next[at]) {
+        if (to != node && !seen[to]) {
+          seen[to] = true;
+          queue.push(to);
         }
       }
     }
@@ -360,6 +364,7 @@ private:
   }
 
   const Network& m_model;
+  std::vector<std::vector<std::size_t>> m_next; ///< nodes, by node
   NetworkBound m_best;
 };
 

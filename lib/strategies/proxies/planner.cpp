@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "strategies/checkpoint_cost.hpp"
+#include "strategies/forest/equal_machines.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
@@ -69,12 +70,7 @@ RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
   if (options.part_bytes) {
     check_part_bytes(*options.part_bytes);
   }
-  RoutingTables routing = solve_routing_tables(
-      job,
-      [&](std::size_t from, std::size_t to, std::string* source) {
-        return ways.curve(from, to, source);
-      },
-      proxies.tolerance);
+  RoutingTables routing = solve_routing_tables(job, ways.curves(), proxies.tolerance);
   if (const std::size_t guessed = ways.guessed_curves(job.workers, job.devices); guessed > 0) {
     const std::string text = fmt::format(
         "profile '{}' has no pair_write of {} pairs of client and proxy: their latencies and short "
@@ -106,6 +102,9 @@ std::optional<UpdatePlan> first_update(const PlanOptions& options, const Job& jo
 /// What the other planners have for the same inputs.
 std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOptions& options,
                                         const std::vector<PlanRank>& places, bool gpu_direct) {
+  if (places.size() > k_few_ranks) {
+    return {}; // trees between so many take minutes
+  }
   if (!places.empty()) { // the best of all trees
     InsidePlanOptions trees;
     open_machines(trees, machines_of(places, gpu_direct));

@@ -39,17 +39,6 @@ Curve curve_by(const SecondsOf& seconds_of) {
   return Curve(std::move(points), Curve::Shape::non_decreasing);
 }
 
-/// What the profile has of the pair itself.
-std::optional<Curve> measured_curve(const Profile& profile, const CostModel& model,
-                                    std::size_t from, std::size_t to, std::string* source) {
-  std::vector<std::string> machines;
-  for (const RankModel& r : model.ranks()) {
-    machines.push_back(r.machine);
-  }
-  const std::vector<std::string> names = pair_names(profile, machines);
-  return pair_curve(profile, names[from], names[to], model.transport(), source);
-}
-
 /// Which of a client's proxies are as good as the one with the greatest bandwidth at the longest
 /// size that all were tested with.
 std::vector<bool> as_fast(const std::vector<Curve>& proxies) {
@@ -167,28 +156,13 @@ std::vector<std::string> sources_of(const std::map<std::string, std::size_t>& pa
   return out;
 }
 
-} // namespace
-
-Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from, std::size_t to,
-                  std::string* source) {
-  if (model.one_machine()) {
-    return curve_by(
-        [&](double bytes) { return model.latency_s() + bytes / model.shared_rate(2, bytes).mid; });
-  }
-  if (auto curve = measured_curve(profile, model, from, to, source)) {
-    return *std::move(curve);
-  }
-  const double rate =
-      std::min(model.ranks()[from].port_bytes_per_s, model.ranks()[to].port_bytes_per_s);
-  return curve_by([&](double bytes) { return model.latency_s() + bytes / rate; });
-}
-
-Curve place_curve(const Profile& profile, const Places& places, const StationNetwork& ways,
+/// Of two ranks that are places.
+Curve place_curve(const CellIndex& index, const Places& places, const StationNetwork& ways,
                   std::size_t from, std::size_t to, std::string* source) {
   const Network& network = *places.network;
   const std::size_t a = places.of_rank[from], b = places.of_rank[to];
   std::map<double, CurvePoint> points;
-  for (const Cell* cell : profile.select(
+  for (const Cell* cell : index.select(
            {.test = k_gpu_copy, .from = network.places[a].id, .to = network.places[b].id})) {
     if (network.places[a].machine == network.places[b].machine && cell->unit == "seconds" &&
         cell->p50 > 0 && cell->key.bytes > 0) {
@@ -205,7 +179,7 @@ Curve place_curve(const Profile& profile, const Places& places, const StationNet
       if (!(seconds > 0)) {
         fail(ErrorKind::input,
              fmt::format("nothing in profile '{}' says how fast {} and {} are to each other",
-                         profile.name, network.name_of(a), network.name_of(b)));
+                         index.profile().name, network.name_of(a), network.name_of(b)));
       }
       points[bytes] = {bytes, seconds};
     }
@@ -217,6 +191,38 @@ Curve place_curve(const Profile& profile, const Places& places, const StationNet
     list.push_back(point);
   }
   return Curve(std::move(list), Curve::Shape::non_decreasing);
+}
+
+} // namespace
+
+CurveOf write_curves(const Profile& profile, const CostModel& model) {
+  if (model.one_machine()) {
+    return [&model](std::size_t, std::size_t, std::string*) {
+      return curve_by([&](double bytes) {
+        return model.latency_s() + bytes / model.shared_rate(2, bytes).mid;
+      });
+    };
+  }
+  std::vector<std::string> machines;
+  for (const RankModel& r : model.ranks()) {
+    machines.push_back(r.machine);
+  }
+  return [&model, index = CellIndex(profile), names = pair_names(profile, machines)](
+             std::size_t from, std::size_t to, std::string* source) {
+    if (auto curve = pair_curve(index, names[from], names[to], model.transport(), source)) {
+      return *std::move(curve);
+    }
+    const double rate =
+        std::min(model.ranks()[from].port_bytes_per_s, model.ranks()[to].port_bytes_per_s);
+    return curve_by([&](double bytes) { return model.latency_s() + bytes / rate; });
+  };
+}
+
+CurveOf place_curves(const Profile& profile, const Places& places, StationNetwork ways) {
+  return [&places, index = CellIndex(profile),
+          ways = std::move(ways)](std::size_t from, std::size_t to, std::string* source) {
+    return place_curve(index, places, ways, from, to, source);
+  };
 }
 
 RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, double tolerance) {

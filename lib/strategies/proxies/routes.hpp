@@ -15,22 +15,15 @@
 
 namespace reckon {
 
-/// The time of one write between two ranks of the model, by its size: pair_curve() of a cluster,
-/// whose cells `source` gets; else the rates of the ports or the machine and the one latency that
-/// the profile knows.
-[[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
-                                std::size_t to, std::string* source = nullptr);
+/// Between ranks of the model: pair_curve() of a cluster; else the rates of the ports or the
+/// machine and the one latency that the profile knows. Both must outlive the curves.
+[[nodiscard]] CurveOf write_curves(const Profile& profile, const CostModel& model);
 
-/// The same between ranks that are places: cells `gpu_copy` of two in one machine, whose name
-/// `source` gets; else the rates of `ways`, the links between the ranks. Throws Error{input} where
-/// nothing about them is known.
-[[nodiscard]] Curve place_curve(const Profile& profile, const Places& places,
-                                const StationNetwork& ways, std::size_t from, std::size_t to,
-                                std::string* source = nullptr);
-
-/// The time of one write between two ranks; the string gets the source, a case of the profile
-/// first.
-using CurveOf = std::function<Curve(std::size_t from, std::size_t to, std::string* source)>;
+/// Between ranks that are places: cells `gpu_copy` of two in one machine; else the rates of `ways`,
+/// the links between the ranks. The curves throw Error{input} where nothing about two places is
+/// known; `profile` and `places` must outlive them.
+[[nodiscard]] CurveOf place_curves(const Profile& profile, const Places& places,
+                                   StationNetwork ways);
 
 /// The routing tables of all workers of a job and their source.
 struct RoutingTables {

@@ -32,10 +32,10 @@ std::size_t boundary_at(const Job& job, double bytes) {
 }
 
 /// The least rate of a write between two ranks of a group, in a ring in the order of ranks.
-double ring_bandwidth(const Ways& ways, const std::vector<std::size_t>& members) {
+double ring_bandwidth(const CurveOf& curve_of, const std::vector<std::size_t>& members) {
   double least = k_infinity;
   for (std::size_t i = 0; members.size() > 1 && i < members.size(); ++i) {
-    const Curve between = ways.curve(members[i], members[(i + 1) % members.size()], nullptr);
+    const Curve between = curve_of(members[i], members[(i + 1) % members.size()], nullptr);
     least = std::min(least, between.marginal_bandwidth().as_bytes_per_s());
   }
   return least;
@@ -48,17 +48,18 @@ DualSolutions solve_dual(const Job& job, const Ways& ways, const std::vector<Pro
   if (job.workers.size() < 2 || job.devices.size() < 2) {
     return dual;
   }
+  const CurveOf curve_of = ways.curves();
   double client = k_infinity;
   for (const ProxyRoute& r : routes) {
-    const Curve between = ways.curve(r.client, r.bandwidth_proxy, nullptr);
+    const Curve between = curve_of(r.client, r.bandwidth_proxy, nullptr);
     client = std::min(client, between.marginal_bandwidth().as_bytes_per_s());
   }
   DualSync& inputs = dual.inputs;
   inputs.workers = job.workers.size();
   inputs.devices = std::min(job.devices.size(), job.workers.size());
   inputs.bytes = job.bytes();
-  inputs.proxy_bytes_per_s = ring_bandwidth(ways, job.devices);
-  inputs.gpu_bytes_per_s = ring_bandwidth(ways, job.workers);
+  inputs.proxy_bytes_per_s = ring_bandwidth(curve_of, job.devices);
+  inputs.gpu_bytes_per_s = ring_bandwidth(curve_of, job.workers);
   inputs.client_bytes_per_s = client;
   inputs.forward_s = job.forward_s;
   inputs.backward_s = job.backward_s;

@@ -498,6 +498,11 @@ void assign_torus(Plan& plan, const std::vector<SharedWay>& ways) {
 
 Plan plan_torus(const PlanInputs& inputs, const PlanOptions& options,
                 const std::array<std::uint64_t, 3>& shape) {
+  constexpr std::uint64_t k_most_nodes = 4096; // a minute, and 4 GB
+  if (const std::uint64_t nodes = TorusPlaces(shape).size(); nodes > k_most_nodes) {
+    fail(ErrorKind::usage, fmt::format("--shape {}x{}x{} has {} nodes; give one of {} or less",
+                                       shape[0], shape[1], shape[2], nodes, k_most_nodes));
+  }
   return Planner(inputs, options, shape).make();
 }
 

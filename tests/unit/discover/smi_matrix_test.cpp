@@ -151,6 +151,7 @@ TEST(SmiMatrix, IsRefusedWithTheLine) {
     return refusal_of(hopper_with(from, to));
   };
   EXPECT_THAT(refusal("NV18\tNV18\tNV18\tPIX", "NV18\tNV18\tNV18\tNEAR"), test::Says("topo.txt:2"));
+  EXPECT_THAT(refusal("X \tNV18", "X \tNV2147483647"), test::Says("topo.txt:2"));
   EXPECT_THAT(refusal("GPU3\tNV18", "GPU7\tNV18"), test::Says("topo.txt:5"));
   EXPECT_THAT(refusal("NIC1\tSYS\tSYS\tPIX\tSYS\tSYS\t X \t\t\t\t\n\nLegend", "\nLegend"),
               test::Says("NIC1"));

@@ -3,6 +3,7 @@
 
 #include "core/json.hpp"
 #include "support/example_documents.hpp"
+#include "support/random_cases.hpp"
 #include "unit/documents/changed.hpp"
 
 #include <gmock/gmock.h>
@@ -42,7 +43,8 @@ TEST(Profile, MistakesInTheHeadAndTheMachinesAreNamed) {
            "/machines/0/count: must be a whole number from 1 to 1000000, is 0"},
           {{set("/machines/0/count", 1000001)},
            "/machines/0/count: must be a whole number from 1 to 1000000, is 1000001"},
-          {{set("/machines/0/cores", 0)}, "/machines/0/cores: must be at least 1, is 0"},
+          {{set("/machines/0/cores", 0)},
+           "/machines/0/cores: must be a whole number from 1 to 65536, is 0"},
           {{set("/machines/0/memory_bytes", -1)},
            "/machines/0/memory_bytes: must be a whole number from 0 to 2^53, is -1"},
           {{set("/machines/0/members", Json::array({"a", "b"}))},
@@ -137,7 +139,7 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
            "one that is there"},
           {{set("/cells/0/bytes", 0)}, "/cells/0/bytes: must be at least 1, is 0"},
           {{set("/cells/0/pairs", 0)},
-           "/cells/0/pairs: must be a whole number from 1 to 1000000000, is 0"},
+           "/cells/0/pairs: must be a whole number from 1 to 1048576, is 0"},
           {{set("/cells/0/direction", "both")},
            "/cells/0/direction: is \"both\"; must be one of one_way, two_way"},
           {{set("/cells/3/operation", "lamb")},
@@ -448,6 +450,30 @@ TEST(SummarizeCell, WithoutSamplesThereIsNothing) {
   summarize_cell(cell);
   EXPECT_EQ(cell.n, 0U);
   EXPECT_EQ(cell.p50, 0);
+}
+
+TEST(CellIndex, SelectsWhatTheProfileDoes) {
+  const std::vector<std::string> names{"", "a", "a/x", "ab", "b"};
+  test::for_cases(4402, 300, [&](test::Random& random) {
+    const auto key = [&] {
+      return CellKey{.test = names[random.below(names.size())],
+                     .from = names[random.below(names.size())],
+                     .to = names[random.below(names.size())],
+                     .bytes = random.below(2),
+                     .transport = names[random.below(2)]};
+    };
+    Profile profile;
+    for (std::uint64_t i = random.below(40); i > 0; --i) {
+      Cell& cell = profile.cells.emplace_back();
+      cell.key = key();
+      cell.status = random.below(4) == 0 ? CellStatus::skipped : CellStatus::ok;
+    }
+    const CellIndex index(profile);
+    for (int i = 0; i < 20; ++i) {
+      const CellKey pattern = key();
+      ASSERT_EQ(index.select(pattern), profile.select(pattern)) << pattern.text();
+    }
+  });
 }
 
 } // namespace

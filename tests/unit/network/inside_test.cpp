@@ -227,5 +227,12 @@ TEST(InsideNetwork, InAMachineOfAClusterPairsOfPlacesCountAsTheyDoAlone) {
   EXPECT_EQ(network.latency_s[0][3], 3e-6);
 }
 
+TEST(Lanes, ServePortsOfUnequalMachinesInTurnUpToSixtyFour) {
+  EXPECT_EQ(common_lanes(1, 0), 1);
+  EXPECT_EQ(common_lanes(4, 6), 12);
+  EXPECT_EQ(common_lanes(7, 9), 63);
+  EXPECT_EQ(common_lanes(7, 10), 10); // 70 would be too many
+}
+
 } // namespace
 } // namespace reckon

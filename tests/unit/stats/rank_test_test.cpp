@@ -137,6 +137,20 @@ TEST(RankTest, IsSymmetricAndBlindToMonotoneChanges) {
   });
 }
 
+TEST(RankTest, ManySetsMayBeComparedWithOneThatIsSortedOnce) {
+  test::for_cases(7006, 100, [](test::Random& random) {
+    Samples b(4 + random.below(60));
+    std::ranges::generate(b, [&] { return static_cast<double>(random.below(9)); });
+    const RankedSamples ranked(b);
+    for (int set = 0; set < 5; ++set) {
+      Samples a(4 + random.below(30));
+      std::ranges::generate(a, [&] { return static_cast<double>(random.below(9)); });
+      ASSERT_EQ(rank_test(a, ranked), rank_test(a, b));
+      ASSERT_NEAR(*rank_test(a, ranked), *rank_test(b, RankedSamples(a)), 1e-12);
+    }
+  });
+}
+
 TEST(RankTest, FalseAlarmsStayBelowAlpha) {
   int alarms = 0;
   test::for_cases(7006, 2000, [&](test::Random& random) {

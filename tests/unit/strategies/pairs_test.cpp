@@ -95,7 +95,7 @@ TEST(Pairs, MessagesBySizeSayWhatShortOnesTake) {
   p.cells = {stream("pair_bandwidth", 1U << 23U, 24e9),
              stream("pair_bandwidth_by_size", 1U << 16U, 20e9),
              stream("pair_bandwidth_by_size", 1U << 23U, 24e9)};
-  const PairWay streams = pair_way(p, "a", "b", "");
+  const PairWay streams = pair_way(CellIndex(p), "a", "b", "");
   EXPECT_NEAR(streams.busy.seconds(65536), 65536 / 20e9, 1e-12);
   EXPECT_NEAR(streams.busy.seconds(8388608), 8388608 / 24e9, 1e-12);
   EXPECT_FALSE(streams.latency_s);
@@ -103,11 +103,11 @@ TEST(Pairs, MessagesBySizeSayWhatShortOnesTake) {
   // at 20 GB/s.
   p.cells.push_back(cell("pair_latency_by_size", "a", "b", 8, 2e-6));
   p.cells.push_back(cell("pair_latency_by_size", "a", "b", 65536, 10e-6));
-  const PairWay both = pair_way(p, "a", "b", "");
+  const PairWay both = pair_way(CellIndex(p), "a", "b", "");
   EXPECT_EQ(both.source, "pair_latency_by_size");
   EXPECT_NEAR(*both.latency_s, 2e-6, 1e-8);
   EXPECT_NEAR(both.busy.seconds(65536), 65536 / 20e9, 1e-12);
-  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(65536), 10e-6, 1e-12);
+  EXPECT_NEAR(pair_curve(CellIndex(p), "a", "b", "")->seconds_at(65536), 10e-6, 1e-12);
 }
 
 TEST(Pairs, AWriteAmongOthersTakesNoLongerThanTheirRateSays) {
@@ -116,10 +116,10 @@ TEST(Pairs, AWriteAmongOthersTakesNoLongerThanTheirRateSays) {
   // Alone 64 KiB take 8 us beyond the latency; several together have 20 GB/s.
   p.cells = {cell("pair_latency", "a", "b", 8, 2e-6), cell("pair_write", "a", "b", 65536, 10e-6),
              cell("pair_write", "a", "b", 1048576, 60e-6)};
-  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(65536), 8e-6, 1e-12);
+  EXPECT_NEAR(pair_way(CellIndex(p), "a", "b", "").busy.seconds(65536), 8e-6, 1e-12);
   p.cells.push_back(rate("pair_bandwidth", "a", "b", 20e9));
-  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(65536), 65536 / 20e9, 1e-12);
-  EXPECT_NEAR(pair_way(p, "a", "b", "").busy.seconds(1048576), 1048576 / 20e9, 1e-12);
+  EXPECT_NEAR(pair_way(CellIndex(p), "a", "b", "").busy.seconds(65536), 65536 / 20e9, 1e-12);
+  EXPECT_NEAR(pair_way(CellIndex(p), "a", "b", "").busy.seconds(1048576), 1048576 / 20e9, 1e-12);
 }
 
 TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
@@ -128,10 +128,21 @@ TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   // 1 ms and 100 MB/s
   p.cells = {cell("pair_write", "a", "b", 100'000, 2e-3),
              cell("pair_write", "a", "b", 200'000, 3e-3)};
-  EXPECT_NEAR(*pair_latency(p, "a", "b", ""), 1e-3, 1e-12);
-  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(150'000), 2.5e-3, 1e-12);
-  EXPECT_FALSE(pair_latency(p, "b", "a", ""));
-  EXPECT_FALSE(pair_curve(p, "b", "a", ""));
+  EXPECT_NEAR(*pair_latency(CellIndex(p), "a", "b", ""), 1e-3, 1e-12);
+  EXPECT_NEAR(pair_curve(CellIndex(p), "a", "b", "")->seconds_at(150'000), 2.5e-3, 1e-12);
+  EXPECT_FALSE(pair_latency(CellIndex(p), "b", "a", ""));
+  EXPECT_FALSE(pair_curve(CellIndex(p), "b", "a", ""));
+}
+
+TEST(Pairs, OfWritesOfOneSizeThatWithTheFewestInFlightCounts) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  p.cells = {cell("pair_write", "a", "b", 100'000, 2e-3),
+             cell("pair_write", "a", "b", 100'000, 6e-3),
+             cell("pair_write", "a", "b", 200'000, 3e-3)};
+  p.cells[1].key.in_flight = 4;
+  EXPECT_NEAR(*pair_latency(CellIndex(p), "a", "b", ""), 1e-3, 1e-12);
+  EXPECT_NEAR(pair_curve(CellIndex(p), "a", "b", "")->seconds_at(100'000), 2e-3, 1e-12);
 }
 
 TEST(Pairs, AWayCarriesAloneWhatItCarriesWhileAsMuchComesBack) {
@@ -140,9 +151,9 @@ TEST(Pairs, AWayCarriesAloneWhatItCarriesWhileAsMuchComesBack) {
   p.cells = {cell("pair_latency", "a", "b", 8, 0), rate("pair_bandwidth", "a", "b", 6e8),
              rate("pair_bandwidth", "a", "b", 9e8)};
   p.cells.back().key.direction = "two_way";
-  EXPECT_NEAR(pair_way(p, "a", "b", "").rate.mid, 9e8, 1); // 6e8 alone: it was disturbed
+  EXPECT_NEAR(pair_way(CellIndex(p), "a", "b", "").rate.mid, 9e8, 1); // 6e8 alone: it was disturbed
   p.cells.back().p50 = 4e8; // the other direction's traffic is in its way
-  EXPECT_NEAR(pair_way(p, "a", "b", "").rate.mid, 6e8, 1);
+  EXPECT_NEAR(pair_way(CellIndex(p), "a", "b", "").rate.mid, 6e8, 1);
 }
 
 TEST(Pairs, WritesWithoutADirectionAreOneWay) {
@@ -154,8 +165,8 @@ TEST(Pairs, WritesWithoutADirectionAreOneWay) {
     p.cells.push_back(cell("pair_write", "b", "a", bytes, 1e-8 * static_cast<double>(bytes)));
     p.cells.back().key.direction = "two_way";
   }
-  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(150'000), 1.5e-3, 1e-12);
-  EXPECT_FALSE(pair_curve(p, "b", "a", ""));
+  EXPECT_NEAR(pair_curve(CellIndex(p), "a", "b", "")->seconds_at(150'000), 1.5e-3, 1e-12);
+  EXPECT_FALSE(pair_curve(CellIndex(p), "b", "a", ""));
 }
 
 TEST(Pairs, PortsAreOfTheMachineOrOfItsGroup) {
@@ -237,10 +248,11 @@ TEST(Pairs, PlaySaysTheSameOfAWriteAlone) {
     const double alone = n.network.write_seconds(0, 1, static_cast<double>(bytes));
     EXPECT_NEAR(seconds_of(one, n.network), alone, 1e-9 * (1 + alone));
     if (!ports) { // it is the curve itself
-      EXPECT_NEAR(alone,
-                  std::max(pair_curve(p, "a", "b", "")->seconds_at(static_cast<double>(bytes)),
-                           alone * (bytes < 4096 ? 1 : 0)),
-                  1e-9 + 1e-9 * alone);
+      EXPECT_NEAR(
+          alone,
+          std::max(pair_curve(CellIndex(p), "a", "b", "")->seconds_at(static_cast<double>(bytes)),
+                   alone * (bytes < 4096 ? 1 : 0)),
+          1e-9 + 1e-9 * alone);
     }
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "documents/profile.hpp"
 #include "network/network.hpp"
 #include "topology/paths.hpp"
 

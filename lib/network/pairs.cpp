@@ -88,8 +88,10 @@ std::vector<const Cell*> write_cells(const CellIndex& index, const std::string& 
     }
   }
   // Of one size those with the fewest in flight, which come first.
-  const auto again = std::ranges::unique(cells, {}, [](const Cell* c) { return c->key.bytes; });
-  cells.erase(again.begin(), again.end());
+  const auto again = std::unique(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) {
+    return a->key.bytes == b->key.bytes;
+  });
+  cells.erase(again, cells.end());
   return cells;
 }
 

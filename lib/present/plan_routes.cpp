@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,7 +46,8 @@ std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents
     order.insert(order.end(), next.begin(), next.end());
   }
   std::vector<std::string> texts(parents.size());
-  for (const std::size_t r : order | std::views::reverse) {
+  for (; !order.empty(); order.pop_back()) {
+    const std::size_t r = order.back();
     std::vector<std::string> leaves, branches;
     for (const std::size_t child : children[r]) {
       std::string text = std::exchange(texts[child], {});

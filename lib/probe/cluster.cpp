@@ -174,8 +174,8 @@ private:
   /// is tried with more of them.
   void widen_hubs() {
     constexpr double k_limited = 0.9;
-    constexpr int k_most = 8; // one after another; usually there is none
-    int widened = 0;
+    constexpr std::size_t k_most = 8, k_most_peers = 64; // one after another; usually there is none
+    std::size_t widened = 0;
     for (int hub = 0; hub < m_ranks; ++hub) {
       const MemberResult& m = m_result[at(hub)];
       double peers = 0;
@@ -186,7 +186,7 @@ private:
         continue;
       }
       std::vector<int> more;
-      for (int other = 0; other < m_ranks; ++other) {
+      for (int other = 0; other < m_ranks && more.size() < k_most_peers; ++other) {
         const bool same = m_racks.found.rack_of[at(other)] == m_racks.found.rack_of[at(hub)];
         if (other != hub && (same || m_racks.count() == m_ranks)) {
           more.push_back(other);

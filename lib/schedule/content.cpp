@@ -38,8 +38,8 @@ void walk(std::span<const Run> a, std::span<const Run> b, F f) {
     f(static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(end - 1), in_a ? a[i].times : 0,
       in_b ? b[k].times : 0);
     at = end;
-    i += i < a.size() && a[i].last < at ? 1 : 0;
-    k += k < b.size() && b[k].last < at ? 1 : 0;
+    i += i < a.size() && a[i].last < at ? 1U : 0U;
+    k += k < b.size() && b[k].last < at ? 1U : 0U;
   }
 }
 

@@ -24,8 +24,9 @@ struct Equal {
 };
 
 Equal equal_to(double value, const std::vector<double>& ascending) {
-  const auto found = std::ranges::equal_range(ascending, value);
-  return {static_cast<std::size_t>(found.begin() - ascending.begin()), found.size()};
+  const auto [first, end] = std::equal_range(ascending.begin(), ascending.end(), value);
+  return {static_cast<std::size_t>(first - ascending.begin()),
+          static_cast<std::size_t>(end - first)};
 }
 
 /// Of a's samples and b's together.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -64,11 +65,19 @@ void refuse_overwriting_text(const std::string& output, const std::vector<std::s
 
 void hand_out(const std::string& document, const std::string& output, bool json,
               const std::function<std::string()>& table) {
+  std::exception_ptr failed;
   if (!output.empty()) {
-    write_file(output, document);
+    try {
+      write_file(output, document);
+    } catch (const Error&) { // what was measured is still to be read
+      failed = std::current_exception();
+    }
   }
   if (output != "-") {
     write_file("-", json ? document : table());
+  }
+  if (failed) {
+    std::rethrow_exception(failed);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
@@ -40,8 +41,11 @@ void warn_of(const Plan& plan, bool shown) {
 
 int run_plan(Arguments& command, const PlanArguments& a) {
   if (a.list) {
-    write_file("-", a.json ? canonical({{"workloads", shipped_workloads()}})
-                           : fmt::format("{}\n", fmt::join(shipped_workloads(), "\n")));
+    const std::vector<std::string> profiles = shipped_profiles(), workloads = shipped_workloads();
+    write_file("-", a.json
+                        ? canonical({{"profiles", profiles}, {"workloads", workloads}})
+                        : fmt::format("profiles, for -p\n  {}\nworkloads, for -m\n  {}\n",
+                                      fmt::join(profiles, "\n  "), fmt::join(workloads, "\n  ")));
     return k_exit_ok;
   }
   if (a.profile.empty() || a.workload.empty()) {
@@ -59,18 +63,23 @@ int run_plan(Arguments& command, const PlanArguments& a) {
     set_argument(command, name, value);
   }
   refuse_overwriting(a.output, {a.profile, a.workload, a.roles}, "plan");
+  if (!a.output.empty()) {
+    require_writable(a.output);
+  }
   const PlanDocuments documents = read_plan_documents(a.profile, a.workload, a.roles);
   const Style style = style_for(a.color, STDOUT_FILENO);
   const auto make = [&] {
     PlanRequest request = request_of(a);
     Progress progress;
     request.options.progress = [&](std::string_view step, double done) {
+      stop_if_interrupted();
       progress.show(done, fmt::format("planning: {}", step));
     };
     return plan_as_asked(documents, request);
   };
   if (a.sweep.empty()) {
     const Plan plan = make();
+    stop_if_interrupted(); // what is there stays
     warn_of(plan, !a.json);
     hand_out(canonical_text(plan), a.output, a.json,
              [&] { return a.explain ? explain(plan, style) : render(plan, style); });

@@ -93,8 +93,8 @@ int list_cells(const ProbeOptions& options, bool json) {
       }
     }
   }
-  text += fmt::format("\n{} on this machine, about {:.0f} s if nothing else runs\n", counted(list.cells.size(), "cell"),
-                      list.estimate.count());
+  text += fmt::format("\n{} on this machine, about {:.0f} s if nothing else runs\n",
+                      counted(list.cells.size(), "cell"), list.estimate.count());
   write_file("-", text);
   return k_exit_ok;
 }
@@ -155,6 +155,7 @@ void refuse_to_replace(const std::string& output, const Flags& flags) {
   if (!flags.force) {
     refuse_overwriting(output, {}, "profile", "-o");
   }
+  require_writable(output);
 }
 
 int conclude(const ProbeResult& result, const std::string& output, bool cluster) {

@@ -129,8 +129,10 @@ public:
     if (leads && !m_arguments.unchecked) {
       prove(m_schedules, m_plan, m_arguments.plan);
     }
-    if (leads && !m_arguments.output.empty()) {
-      require_writable(m_arguments.output);
+    for (const std::string& file : {m_arguments.output, m_arguments.trace}) {
+      if (leads && !file.empty()) {
+        require_writable(file);
+      }
     }
     if (m_options.transport == k_unspecified_transport) {
       fail(ErrorKind::usage,

@@ -14,7 +14,8 @@ std::atomic<bool> g_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "else a signal handler may not touch it");
 
 extern "C" void on_signal(int signal) {
-  if (g_interrupted.exchange(true, std::memory_order_relaxed)) {
+  // A terminal that goes away sends SIGHUP, and so does its shell.
+  if (g_interrupted.exchange(true, std::memory_order_relaxed) && signal != SIGHUP) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -29,6 +30,11 @@ void install_interrupt_handlers() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) { // as nohup leaves it
+    sigaction(SIGHUP, &action, nullptr);
+  }
   std::signal(SIGPIPE, SIG_IGN);
 }
 

@@ -5,11 +5,12 @@
 
 namespace reckon {
 
-/// Makes SIGINT and SIGTERM set a flag instead of ending the process; a second signal ends it.
+/// Makes SIGINT, SIGTERM and SIGHUP (a terminal that is gone; unless it is ignored, as under nohup)
+/// set a flag instead of ending the process; a second signal ends it.
 /// SIGPIPE is ignored so that a closed pipe is an error we see.
 void install_interrupt_handlers();
 
-/// True once SIGINT or SIGTERM has arrived. Loops end at their next check and keep their results.
+/// True once one of these has arrived. Loops end at their next check and keep their results.
 [[nodiscard]] bool interrupted() noexcept;
 
 /// For loops without results to keep: throws Error{operation} once interrupted().

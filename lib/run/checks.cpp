@@ -138,7 +138,7 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
   if (needed > available) {
     fail(ErrorKind::unavailable,
          fmt::format("the {} ranks of this plan need {} on this machine and {} are free; plan with "
-                     "fewer workers or a smaller workload",
+                     "larger parts, fewer workers or a smaller workload",
                      plan.ranks.size(), to_text(Bytes(static_cast<std::uint64_t>(needed))),
                      to_text(Bytes(static_cast<std::uint64_t>(available)))));
   }

@@ -131,17 +131,19 @@ struct Trouble {
   }
 };
 
-/// All ranks': throws the first, warns of what does not keep the job from going on.
+/// All ranks': throws the first, warns of what does not keep the job from going on. Where one rank
+/// fails, others may be refused only because of that.
 void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
   const std::vector<Trouble> all = gather(rendezvous, mine, limit);
   bool warned = rendezvous.rank() != 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const Trouble& theirs = all[rank];
+    if (!all[rank].failed.empty()) {
+      throw PeerError(fmt::format("rank {}: {}", rank, all[rank].failed)); // all know whose it is
+    }
+  }
+  for (const Trouble& theirs : all) {
     if (!theirs.refused.empty()) {
       fail(ErrorKind::input, theirs.refused);
-    }
-    if (!theirs.failed.empty()) {
-      throw PeerError(fmt::format("rank {}: {}", rank, theirs.failed)); // all know whose it is
     }
     if (!theirs.no_locks.empty() && !warned) {
       log(LogLevel::warn, "{}; nothing keeps another run from writing there", theirs.no_locks);

@@ -28,6 +28,12 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
 
 /// [offset, offset + bytes) in pieces of `step`, the last one shorter.
 void cut_range(Parts& parts, std::uint64_t offset, std::uint64_t bytes, std::uint64_t step) {
+  constexpr std::uint64_t k_most_parts = 1 << 24; // some GB, and minutes
+  if (bytes / step > k_most_parts || parts.bytes.size() > k_most_parts) {
+    fail(ErrorKind::input, fmt::format("the gradient would have more than {} parts of {} bytes; "
+                                       "give a larger --part-bytes, or a smaller workload",
+                                       k_most_parts, step));
+  }
   for (std::uint64_t done = 0; done < bytes; done += step) {
     parts.offset_bytes.push_back(offset + done);
     parts.bytes.push_back(std::min(step, bytes - done));

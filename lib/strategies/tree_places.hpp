@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/interrupt.hpp"
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
 #include "strategies/part_trees.hpp"
@@ -110,6 +111,7 @@ private:
 };
 
 /// The schedule of a plan whose ranks' programs lower_rank(rank, program) fills.
+/// Throws Error{operation} when interrupted().
 template <class LowerRank>
 [[nodiscard]] Schedule lower_ranks(const Plan& plan, std::uint64_t lanes,
                                    const LowerRank& lower_rank) {
@@ -117,6 +119,7 @@ template <class LowerRank>
   schedule.runs = plan.runs;
   schedule.ranks.resize(plan.ranks.size());
   for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    stop_if_interrupted();
     schedule.worker.push_back(plan.ranks[rank].worker);
     schedule.ranks[rank].lanes.resize(lanes);
     lower_rank(rank, schedule.ranks[rank]);

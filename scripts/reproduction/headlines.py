@@ -183,6 +183,8 @@ def checked_rows(only=""):
     """Papers with the rows whose ids contain `only`."""
     papers = [{**paper, "row": [row for row in paper["row"] if only in row["id"]]} for paper in table()["paper"]]
     ids = [row["id"] for paper in papers for row in paper["row"]]
+    if not ids:
+        die(f"--only {only}: {ROWS.name} has no row with this in its name")
     if len(ids) > len(set(ids)):
         die(f"{ROWS}: more than one row: {', '.join(sorted({i for i in ids if ids.count(i) > 1}))}")
     for paper in papers:

@@ -36,6 +36,6 @@ RECKON=$PWD/second/bin/reckon
 ok --version
 stdout_has "reckon "
 ok plan --list
-stdout_matches '^only-here$'
+stdout_matches '^  only-here$'
 ok solve placement --workload only-here --cores 4
 stderr_empty

@@ -12,6 +12,7 @@ ok plan -p byteps-cluster -m whole.csv --strategy ps_noncolocated --workers 2 --
 ok run whole.json --check
 refused 'at least 64 bytes' plan -p byteps-cluster --workers 4 --servers 4 --strategy coarse --part-bytes 0 -m small.csv -o none.json
 refused '4096 or less' plan -p ace-torus --strategy torus --shape 32x32x16 -m small.csv -o none.json
+refused '16777216' plan -p byteps-cluster --workers 4 --strategy ring --part-bytes 16KiB -m big.csv -o none.json
 refused 'less than' plan -p byteps-cluster -m small.csv --workers 4 --port-bandwidth 1e-310B/s -o none.json
 
 # Ids that do not begin with the machine's, reasons with a '#', a size of 0, a tree of bridges, rates that nothing has.
@@ -79,3 +80,9 @@ sed s/verbs/tcp/ "$source_dir/profiles/h100-cluster.json" > levels.json
 ok plan -p levels.json -m small.csv --workers 2 --strategy ring -o levels-plan.json
 ok run levels-plan.json --inject levels.json -n 3 --tolerance 1e9%
 stdout_has 'every element correct'
+
+# No place for the result is said before the work, and what cannot be written is shown.
+for command in "plan -p byteps-cluster -m small.csv -o" "probe --only host_memcpy -o" "check -o" "run servers.json --transport host --trace"; do
+  exits 4 $command nowhere/result.json
+  stdout_empty
+done

@@ -35,6 +35,25 @@ TEST(Interrupt, TheSecondSignalEndsTheProcess) {
       ::testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(Interrupt, ATerminalThatGoesAwayInterruptsOnceUnlessIgnored) {
+  EXPECT_EXIT(
+      {
+        install_interrupt_handlers();
+        std::raise(SIGHUP);
+        std::raise(SIGHUP); // of its shell
+        std::_Exit(interrupted() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        std::signal(SIGHUP, SIG_IGN); // nohup
+        install_interrupt_handlers();
+        std::raise(SIGHUP);
+        std::_Exit(interrupted() ? 1 : 0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 TEST(Interrupt, AClosedPipeIsAnErrorAndNoSignal) {
   EXPECT_EXIT(
       {

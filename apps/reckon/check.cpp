@@ -52,9 +52,7 @@ int run_check(const CheckArguments& arguments) {
          "machine");
   }
   refuse_overwriting(arguments.output, {arguments.baseline, arguments.require}, "profile");
-  if (!arguments.output.empty()) {
-    require_writable(arguments.output);
-  }
+  require_writable(arguments.output);
   // Before half a minute of measuring.
   VerdictOptions options;
   std::optional<Profile> baseline;

@@ -63,9 +63,7 @@ int run_plan(Arguments& command, const PlanArguments& a) {
     set_argument(command, name, value);
   }
   refuse_overwriting(a.output, {a.profile, a.workload, a.roles}, "plan");
-  if (!a.output.empty()) {
-    require_writable(a.output);
-  }
+  require_writable(a.output);
   const PlanDocuments documents = read_plan_documents(a.profile, a.workload, a.roles);
   const Style style = style_for(a.color, STDOUT_FILENO);
   const auto make = [&] {

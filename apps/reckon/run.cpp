@@ -129,10 +129,9 @@ public:
     if (leads && !m_arguments.unchecked) {
       prove(m_schedules, m_plan, m_arguments.plan);
     }
-    for (const std::string& file : {m_arguments.output, m_arguments.trace}) {
-      if (leads && !file.empty()) {
-        require_writable(file);
-      }
+    if (leads) {
+      require_writable(m_arguments.output);
+      require_writable(m_arguments.trace);
     }
     if (m_options.transport == k_unspecified_transport) {
       fail(ErrorKind::usage,

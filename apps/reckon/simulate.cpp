@@ -85,9 +85,7 @@ int execute(const SimulateArguments& arguments) {
                         "lacks them");
   }
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile}, "report");
-  if (!arguments.output.empty()) {
-    require_writable(arguments.output);
-  }
+  require_writable(arguments.output);
   const PlannedProfile links = planned_profile(plan, arguments.plan, arguments.profile);
   const SimNetwork network = network_for(plan, links.profile);
   const Scenario scenario = scenario_of(arguments.scenario, network);

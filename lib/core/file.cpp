@@ -222,7 +222,7 @@ void write_file(const std::string& path, std::span<const std::string_view> piece
 }
 
 void require_writable(const std::string& path) {
-  if (path == "-") {
+  if (path.empty() || path == "-") {
     return;
   }
   const std::filesystem::path target = end_of_links(path);

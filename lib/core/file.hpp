@@ -62,7 +62,7 @@ void write_file(const std::string& path, std::span<const std::string_view> piece
                 Readers readers = Readers::all);
 
 /// Throws the error of write_file() as far as it can be known before the content exists: long work
-/// should not end without a place for its result.
+/// should not end without a place for its result. An empty path is no file.
 void require_writable(const std::string& path);
 
 /// Makes creations, renames and removals in a folder durable against a loss of power. Throws

@@ -6,8 +6,8 @@
 namespace reckon {
 
 /// Makes SIGINT, SIGTERM and SIGHUP (a terminal that is gone; unless it is ignored, as under nohup)
-/// set a flag instead of ending the process; a second signal ends it.
-/// SIGPIPE is ignored so that a closed pipe is an error we see.
+/// set a flag instead of ending the process; a second SIGINT or SIGTERM ends it. SIGPIPE is ignored
+/// so that a closed pipe is an error we see.
 void install_interrupt_handlers();
 
 /// True once one of these has arrived. Loops end at their next check and keep their results.

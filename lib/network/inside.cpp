@@ -310,9 +310,8 @@ private:
       return best;
     }
     for (const auto& [pair, rate] : measured_copies()) {
-      const std::vector<LinkEnd> passed = rate.mid > best.mid
-                                              ? m_path(pair.first, pair.second, false).links
-                                              : std::vector<LinkEnd>();
+      const std::vector<LinkEnd> passed =
+          rate.mid > best.mid ? m_path(pair.first, pair.second).links : std::vector<LinkEnd>();
       if (std::find(passed.begin(), passed.end(), end) != passed.end()) {
         best = rate;
       }
@@ -419,7 +418,7 @@ private:
   /// The links of a copy and the memories at its ends.
   Uses way(const std::string& from, const std::string& to) {
     Uses uses;
-    for (const LinkEnd& end : m_path(from, to, false).links) {
+    for (const LinkEnd& end : m_path(from, to).links) {
       if (const auto of = link(end)) {
         append(uses, {{*of, 1.0}});
       }
@@ -477,7 +476,7 @@ private:
       for (std::size_t v = 0; v < n; ++v) {
         const std::string &from = m_model.places[u].id, &to = m_model.places[v].id;
         const bool in_switch = m_model.places[u].link_switch || m_model.places[v].link_switch;
-        if (u == v || (in_switch && m_path(from, to, false).path_class != PathClass::nv)) {
+        if (u == v || (in_switch && m_path(from, to).path_class != PathClass::nv)) {
           continue;
         }
         PairWay pair =
@@ -632,7 +631,7 @@ private:
       } else {
         for (const std::string& nic : m_nics) {
           const bool direct = !endpoint.memory && reaches_network(endpoint) &&
-                              m_path(endpoint.id, nic, false).path_class <= PathClass::pxb;
+                              m_path(endpoint.id, nic).path_class <= PathClass::pxb;
           if (endpoint.memory || direct) {
             Uses uses;
             append(uses, way(endpoint.id, nic), m_options.network);
@@ -682,7 +681,7 @@ private:
     std::vector<std::string> nearest;
     std::pair<PathClass, std::size_t> least;
     for (const std::string& nic : m_nics) {
-      const Path path = m_path(id, nic, false);
+      const Path path = m_path(id, nic);
       const std::pair distance(path.path_class, path.links.size());
       if (nearest.empty() || distance < least) {
         nearest.clear();
@@ -708,7 +707,7 @@ private:
     Uses uses = way(from, to);
     const std::string& place = from == nic ? to : from;
     const bool direct =
-        m_memories.contains(place) || m_path(place, nic, false).path_class <= PathClass::pxb;
+        m_memories.contains(place) || m_path(place, nic).path_class <= PathClass::pxb;
     if (const std::string memory = direct ? "" : nearest_memory(nic); !memory.empty()) {
       append(uses, m_memories.at(memory).write);
       append(uses, m_memories.at(memory).read);
@@ -720,7 +719,7 @@ private:
     std::string nearest;
     std::size_t fewest = 0;
     for (const auto& [memory, rates] : m_memories) {
-      const std::size_t links = m_path(id, memory, false).links.size();
+      const std::size_t links = m_path(id, memory).links.size();
       if (nearest.empty() || links < fewest) {
         nearest = memory;
         fewest = links;
@@ -827,7 +826,7 @@ private:
       &enter = m_opened.enter.emplace_back();
       m_opened.distance.push_back(PathClass::self);
       for (const std::string& nic : nics_of(place)) {
-        m_opened.distance.back() = m_path(place.id, nic, false).path_class;
+        m_opened.distance.back() = m_path(place.id, nic).path_class;
         const OpenedMachine::Port port = port_of(nic);
         leave.push_back(nic_way(place.id, nic, nic));
         append(leave.back(), {{port.out, 1.0}});
@@ -862,13 +861,13 @@ private:
   [[nodiscard]] bool share_switch(std::size_t v, std::size_t w) const {
     const Place& a = m_model.places[v];
     const Place& b = m_model.places[w];
-    return !a.memory && !b.memory && m_path(a.id, b.id, true).path_class <= PathClass::pxb;
+    return !a.memory && !b.memory && m_tree_path(a.id, b.id).path_class <= PathClass::pxb;
   }
 
   const CellIndex& m_index;
   const Profile& m_profile;
   const Topology& m_topology;
-  PathOf m_path = paths_of(m_topology);
+  PathOf m_path = paths_of(m_topology), m_tree_path = paths_of(m_topology, true);
   const std::string& m_machine;
   std::string m_member; ///< which of the group's machines it is, where those have names
   const InsideOptions& m_options;

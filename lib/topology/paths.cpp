@@ -352,12 +352,13 @@ std::string Path::text() const {
 
 Path path_between(const Topology& topology, std::string_view from, std::string_view to,
                   bool without_peer_links) {
-  return paths_of(topology)(from, to, without_peer_links);
+  return paths_of(topology, without_peer_links)(from, to);
 }
 
-PathOf paths_of(const Topology& topology) {
-  return [walker = std::make_shared<const Walker>(topology)](
-             std::string_view from, std::string_view to, bool without_peer_links) {
+PathOf paths_of(const Topology& topology, bool without_peer_links) {
+  return [&topology, without_peer_links, walker = std::shared_ptr<const Walker>()](
+             std::string_view from, std::string_view to) mutable {
+    walker = walker ? walker : std::make_shared<const Walker>(topology);
     return walker->path(walker->at(from), walker->at(to), without_peer_links);
   };
 }

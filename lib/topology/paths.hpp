@@ -49,10 +49,10 @@ struct Path {
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
 
-/// path_between() for many pairs. `topology` must outlive it and not change.
-using PathOf =
-    std::function<Path(std::string_view from, std::string_view to, bool without_peer_links)>;
-[[nodiscard]] PathOf paths_of(const Topology& topology);
+/// path_between() for many pairs: the tree is prepared at the first and kept. `topology` must
+/// outlive it and not change. Not for several threads at once.
+using PathOf = std::function<Path(std::string_view from, std::string_view to)>;
+[[nodiscard]] PathOf paths_of(const Topology& topology, bool without_peer_links = false);
 
 /// Whether path_between() finds one: both are objects of one machine.
 [[nodiscard]] bool in_one_machine(const Topology& topology, std::string_view from,

@@ -145,7 +145,7 @@ private:
       };
       if (is_end(*a->object) && is_end(*b->object) &&
           in_one_machine(m_profile.topology, from, to)) {
-        const Path path = path_between(m_profile.topology, from, to);
+        const Path path = m_path(from, to);
         way = fmt::format("{} over {} links", path.text(), path.links.size());
       }
     }
@@ -389,7 +389,7 @@ private:
       if (!in_one_machine(topology, cell.key.from, cell.key.to)) {
         continue;
       }
-      const Path path = path_between(topology, cell.key.from, cell.key.to);
+      const Path path = m_path(cell.key.from, cell.key.to);
       const std::string& gpu = from->object->kind == ObjectKind::gpu ? cell.key.from : cell.key.to;
       const std::string& memory = gpu == cell.key.from ? cell.key.to : cell.key.from;
       const TopologyObject* const own = numa_node_of(topology, gpu);
@@ -427,6 +427,7 @@ private:
   }
 
   const Profile& m_profile;
+  PathOf m_path = paths_of(m_profile.topology);
   Verdict& m_verdict;
   std::map<std::string, Place> m_places;
   std::set<PairOfPlaces> m_next;

@@ -284,7 +284,7 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
       ++follow[d.follows_from];
     }
   }
-  const CellsByText cells = cells_by_text({&profile, &baseline});
+  const CellsByText cells = follow.empty() ? CellsByText() : cells_by_text({&profile, &baseline});
   for (const Difference& d : comparison.differences) {
     if (got_worse(d) && !is_consequence(d)) {
       const double a = d.before.number.value_or(0);
